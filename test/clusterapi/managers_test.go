@@ -125,7 +125,8 @@ func (w *world) controlPlane() {
 	w.Expect(w.client.Status().Update(w.t.Context(), hcp)).To(Succeed())
 }
 
-// provide is one reconcile of the fake infrastructure provider: each MaasMachine gets a provider ID and a Node.
+// provide runs one reconcile of the fake infrastructure provider, which gives each MaasMachine a provider ID and a
+// Node.
 func (w *world) provide(ctx context.Context, g Gomega) {
 	list := &infrav1.MaasMachineList{}
 	g.Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -243,14 +244,15 @@ func TestManagers(t *testing.T) {
 		w.change(ctx, cluster, func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = ptr.To(count) })
 	}
 	for i, binary := range managers {
-		t.Run("When the manager of "+versionOf(binary)+" takes over it should keep every Machine and make new ones", func(t *testing.T) {
+		t.Run("When the manager of "+versionOf(binary)+" takes over, it should keep every Machine and create new ones", func(t *testing.T) {
 			stage := w.in(t)
 			stop := stage.manager(binary)
 			grow(stage)
 			grow(stage)
 			stopConverting()
 			if i == len(managers)-1 {
-				// Only the newest manager uses the stored version. The others need the conversion webhook.
+				// Only the newest manager uses the storage version of the CRDs. The others need the conversion
+				// webhook.
 				grow(stage)
 			}
 			stopConverting = w.operator()

@@ -31,8 +31,8 @@ import (
 // rivals is a pool that accepts any available machine.
 const rivals = "rivals"
 
-// rack is a fixture: a MAAS all of whose machines belong to one pool, with this project's provider between MAAS and the
-// management cluster.
+// rack is a fixture: a MAAS in which all machines belong to one pool, with this project's provider between MAAS and
+// the management cluster.
 type rack struct {
 	*world
 	maas *simulator.Simulator
@@ -61,13 +61,13 @@ func (w *world) provider(endpoint, key string) {
 	binary := filepath.Join(w.t.TempDir(), "provider")
 	out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", binary, "github.com/openshift/hypershift/cluster-api-provider-maas").CombinedOutput()
 	w.Expect(err).NotTo(HaveOccurred(), string(out))
-	// Both poll intervals are equal, so that a rival may be first.
+	// Both poll intervals are equal, so that a rival may reconcile before the pool does.
 	w.process(binary, []string{"KUBECONFIG=" + w.kubeconfig, maas.SecretKeyEndpoint + "=" + endpoint, maas.SecretKeyAPIKey + "=" + key},
 		"--namespace="+namespace, "--metrics-bind-addr=0", "--health-addr=0", "--poll-interval=1s", "--settled-poll-interval=1s")
 }
 
 // live creates the Nodes of deployed machines, as their kubelets do. It also triggers a reconcile of the rivals, and
-// stops the test if one has a machine.
+// fails the test if a rival has a machine.
 func (r *rack) live(ctx context.Context, g Gomega) {
 	for _, m := range r.maas.Machines() {
 		if m.Status == status.Deployed {
@@ -130,9 +130,8 @@ func (r *rack) allocations() map[string][]string {
 	return found
 }
 
-// TestFullRack lets each manager roll out a pool that has every machine of MAAS. A machine must be released before its
-// successor can be allocated, and no other machine is available. Other machines of the cluster request machines all the
-// time.
+// TestFullRack checks that each manager can roll out a pool that has every machine of MAAS. A machine must be
+// released before its successor can be allocated. The rivals request machines all the time.
 func TestFullRack(t *testing.T) {
 	managers := binaries(t)
 	w := newWorld(t)
@@ -150,7 +149,7 @@ func TestFullRack(t *testing.T) {
 	site := newRack(w, machines...)
 	images := []string{image, "ubuntu/noble"}
 	for i, binary := range managers {
-		t.Run("When the manager of "+versionOf(binary)+" rolls a full rack it should have each machine installed again, and give it to no other pool", func(t *testing.T) {
+		t.Run("When the manager of "+versionOf(binary)+" rolls out a full rack, each machine should be installed again and stay in its pool", func(t *testing.T) {
 			stage := site.in(t)
 			stop := stage.manager(binary)
 			before := stage.awaitMachines(ctx, size)

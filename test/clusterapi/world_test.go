@@ -63,8 +63,8 @@ type world struct {
 	certDir    string
 	// port is the port of the conversion webhook.
 	port int
-	// infrastructure runs before each check of the machines. By default it provides them; it does not if a real provider
-	// runs.
+	// infrastructure runs before each check of the machines. The default is provide; tests with a real provider
+	// replace it.
 	infrastructure func(context.Context, Gomega)
 }
 
@@ -109,8 +109,8 @@ func (w *world) writeKubeconfig() {
 	w.Expect(clientcmd.WriteToFile(*config, w.kubeconfig)).To(Succeed())
 }
 
-// writeCertificate writes the certificate without which the managers' webhook servers do not start. The API server does
-// not call those servers.
+// writeCertificate writes a certificate, because the managers' webhook servers do not start without one. The API
+// server does not call those servers.
 func (w *world) writeCertificate() {
 	ca, err := pki.NewCA(pki.Name{CommonName: "test"}, time.Now())
 	w.Expect(err).NotTo(HaveOccurred())

@@ -43,7 +43,7 @@ func newWhole(t *testing.T) *whole {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	// `make test` sets a folder; its next run removes what a killed run left there.
+	// `make test` sets a fixed folder, so that its next run removes what a killed run left there.
 	dir := cmp.Or(os.Getenv(env.DirVariable), filepath.Join(t.TempDir(), "env"))
 	e, err := env.New(dir, built)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -229,7 +229,7 @@ func TestNodes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(volumes).To(HaveLen(3), "each volume is where its pod is")
 
-	// Every pod reaches every other one, and a node port leads to all pods.
+	// Every pod reaches every other pod, and a node port leads to all pods.
 	addresses, err := w.kubectl("", "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIP}")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, pod := range []string{"web-0", "web-1", "web-2"} {

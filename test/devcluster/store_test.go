@@ -29,7 +29,7 @@ func (w *whole) store(g Gomega, keys *credentials.Credentials) *minio.Client {
 	return client
 }
 
-// keeps puts an object into the bucket, in parts, with the credentials of users. Other credentials get no access.
+// keeps uploads an object in parts with the user's credentials. It checks that unknown credentials get no access.
 func (w *whole) keeps(g Gomega) {
 	store := w.store(g, credentials.NewFileAWSCredentials(w.StoreCredentials(), "default"))
 	_, err := store.PutObject(w.t.Context(), env.Bucket, "folder/object", strings.NewReader("kept"), -1, minio.PutObjectOptions{PartSize: 5 << 20})
@@ -39,7 +39,7 @@ func (w *whole) keeps(g Gomega) {
 	g.Expect(minio.ToErrorResponse(err).StatusCode).To(Equal(http.StatusForbidden))
 }
 
-// kept reads the object back.
+// kept checks that the object that keeps has uploaded can be read.
 func (w *whole) kept(g Gomega) {
 	store := w.store(g, credentials.NewFileAWSCredentials(w.StoreCredentials(), "default"))
 	object, err := store.GetObject(w.t.Context(), env.Bucket, "folder/object", minio.GetObjectOptions{})

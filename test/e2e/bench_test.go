@@ -39,7 +39,7 @@ func BenchmarkCluster(b *testing.B) {
 	s.steady(b)
 }
 
-// costly creates a cluster without nodes, and waits until it has settled.
+// costly creates a cluster without nodes, and waits until its use of resources is stable.
 func (s *suite) costly(b *testing.B, name string) {
 	b.Helper()
 	s.must(b, s.CreateCluster(b.Context(), name, 0))
@@ -47,7 +47,7 @@ func (s *suite) costly(b *testing.B, name string) {
 	pass(b, settling)
 }
 
-// steady reports what each component uses in a minute.
+// steady reports what each component uses in one minute.
 func (s *suite) steady(b *testing.B) {
 	b.Helper()
 	before, err := s.Costs(b.Context(), another)

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// of returns the suite of a scenario, with its own MAAS user. If the scenario fails, the rest of its cluster is
+// of returns the suite of a scenario, with its own MAAS user. If the scenario fails, what is left of its cluster is
 // destroyed, so that the other scenarios have resources.
 func (s *suite) of(t *testing.T, sc scenario, running *sync.RWMutex) *suite {
 	t.Helper()

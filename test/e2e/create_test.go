@@ -43,7 +43,7 @@ func (s *suite) infrastructure(t *testing.T) {
 	})
 }
 
-// diskWipe checks that node-agent removes partition 5 of the system disk, and no other one.
+// diskWipe checks that node-agent removes partition 5 of the system disk, and no other partition.
 func (s *suite) diskWipe(t *testing.T) {
 	s.createCluster(t, 1, "--image", ignitionImage, "--disk-wipe")
 	machines, err := journey.Machines(t.Context(), s.c, s.cluster, s.cluster)
@@ -75,7 +75,7 @@ func (s *suite) partitions(systemID string) ([]int, error) {
 	return numbers, nil
 }
 
-// quiet waits for a minute without a write in the management cluster and in the hosted cluster.
+// quiet waits until a minute passes without a write in the management cluster and in the hosted cluster.
 func (s *suite) quiet(t *testing.T) {
 	s.createCluster(t, 1)
 	s.alone(func() {

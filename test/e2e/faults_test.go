@@ -175,7 +175,7 @@ func (s *suite) operatorKills(t *testing.T) {
 	s.destroy(t)
 }
 
-// restarted waits until an operator's containers have restarted once more and are ready.
+// restarted waits until an operator's containers have restarted after the kill and are ready.
 func (s *suite) restarted(t *testing.T, operator pods, before int32) {
 	t.Helper()
 	s.reach(t, operator.app+" back", soon, func(ctx context.Context) (bool, string, error) {
@@ -195,7 +195,7 @@ func (s *suite) list(ctx context.Context, of pods) ([]corev1.Pod, error) {
 	return list.Items, err
 }
 
-// replaced reports whether dead pods are replaced by others that are ready.
+// replaced reports whether the dead pods have been replaced by ready ones.
 func (s *suite) replaced(ctx context.Context, of pods, dead []corev1.Pod) (bool, string, error) {
 	list, err := s.list(ctx, of)
 	if err != nil {

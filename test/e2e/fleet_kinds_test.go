@@ -45,8 +45,8 @@ func (s *suite) serves(t *testing.T) {
 	s.must(t, s.SaveKubeconfig(t.Context(), s.cluster))
 }
 
-// createAsOfCAPMAAS creates a highly available cluster as CAPMAAS's users spell it: the keys of its Secret, and the
-// failure domain. Its API server has a certificate of the user's.
+// createAsOfCAPMAAS creates a highly available cluster as users of CAPMAAS write it, with its keys in the Secret and
+// a failure domain. Its API server has a certificate of the user.
 func (s *suite) createAsOfCAPMAAS(t *testing.T, payload string) {
 	t.Helper()
 	s.must(t, s.c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: journey.Namespace}}))
@@ -132,7 +132,7 @@ func (s *suite) rotatePullSecret(t *testing.T) {
 	})
 }
 
-// createNone creates a cluster of platform None with a machine of the user's.
+// createNone creates a cluster of platform None with a machine that the user provides.
 func (s *suite) createNone(t *testing.T, payload string) {
 	t.Helper()
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "cluster", "none", "--name", s.cluster,

@@ -137,7 +137,8 @@ func template(w workload) map[string]any {
 	return content
 }
 
-// differences lists the paths of the fields that differ. Elements of lists are named if they have a name.
+// differences lists the paths of the fields that differ. A path contains an element's name, or its index if it has
+// none.
 func differences(path string, before, after any) []string {
 	if reflect.DeepEqual(before, after) {
 		return nil
@@ -173,8 +174,8 @@ func fields(value any) map[string]any {
 	return elements
 }
 
-// rolledOut checks that the control plane has another operator than in a snapshot, and that all of its pods are current
-// and do not change any more. Components follow each other, with pauses for leader elections.
+// rolledOut checks that the control plane has another operator image than in a snapshot. All of its pods must be
+// current and must no longer change. Components restart one after another, with pauses for leader elections.
 func (s *suite) rolledOut(before *controlPlane) journey.Check {
 	last, since := "", time.Now()
 	return func(ctx context.Context) (bool, string, error) {
@@ -193,8 +194,8 @@ func (s *suite) rolledOut(before *controlPlane) journey.Check {
 	}
 }
 
-// complete checks that all pods of the control plane are current and available, and that the HostedCluster does not
-// progress.
+// complete checks that all pods of the control plane are current and available, and that the HostedCluster is no
+// longer progressing.
 func (s *suite) complete(ctx context.Context) (bool, string, error) {
 	now, err := s.controlPlaneOnce(ctx)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// rollout samples the status of a cluster that changes its release, once per second until it is done. Its failingPool
-// keeps its release.
+// rollout samples the status of a cluster that changes its release, once per second until the change is complete. The
+// release of its failingPool does not change.
 type rollout struct {
 	cluster *suite
 	history *record
@@ -51,7 +51,7 @@ func (r *rollout) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// The API server of a single replica is away for some samples.
+		// The API server has a single replica, so it is unavailable for some samples.
 		if now, err := r.history.sample(ctx, r.cluster); err == nil {
 			r.mu.Lock()
 			r.last = now
@@ -61,7 +61,7 @@ func (r *rollout) run(ctx context.Context) {
 	}
 }
 
-// checkFailing records a status of failingPool that reports machines which do not exist.
+// checkFailing records each time that failingPool reports ready machines, since all of them fail.
 func (r *rollout) checkFailing(ctx context.Context) {
 	pool := &hyperv1.NodePool{}
 	key := client.ObjectKey{Namespace: journey.Namespace, Name: failingPool}
@@ -75,7 +75,7 @@ func (r *rollout) checkFailing(ctx context.Context) {
 	}
 }
 
-// check returns a Check of the last sample.
+// check returns a Check that is done when the function is returns true for the last sample.
 func (r *rollout) check(is func(*sample) bool) journey.Check {
 	return journey.Quick(func() (bool, string, error) {
 		r.mu.Lock()
@@ -87,7 +87,7 @@ func (r *rollout) check(is func(*sample) bool) journey.Check {
 	})
 }
 
-// underWay reports whether the control plane or the pool has not completed the change.
+// underWay reports whether the control plane or the pool has not completed the change yet.
 func (r *rollout) underWay() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

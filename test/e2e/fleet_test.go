@@ -27,12 +27,12 @@ const (
 type fleet struct {
 	// steady has one replica and pools of all kinds: replaced, updated in place, autoscaled and virtual.
 	steady *suite
-	// available is highly available and spelled as CAPMAAS's users spell it. It has a certificate of the user's, and its
-	// pull secret rotates.
+	// available is a highly available cluster that is written as for CAPMAAS. It has a certificate of the user, and
+	// its pull secret rotates.
 	available *suite
 	// paused is a paused cluster of platform None.
 	paused *suite
-	// changing is in the middle of a change of release. Its failingPool has the machines of another zone, in which
+	// changing is in the middle of a change of release. Its failingPool has the machines of the second zone, in which
 	// deployments fail.
 	changing *suite
 	// leaving is being deleted, and MAAS cannot release its machine.
@@ -49,7 +49,7 @@ func (f *fleet) all() []*suite {
 	return append(f.running(), f.changing, f.leaving)
 }
 
-// newFleet creates the clusters with a release's own command and payloads. The end of the test removes them with the
+// newFleet creates the clusters with a release's own command and payloads. They are removed together with the
 // environment.
 func (s *suite) newFleet(t *testing.T, published lifecycle.Published) *fleet {
 	t.Helper()
@@ -74,7 +74,7 @@ func (s *suite) newFleet(t *testing.T, published lifecycle.Published) *fleet {
 	return f
 }
 
-// createPools adds a pool of each kind to a cluster. A user scales the autoscaled one in place of the autoscaler.
+// createPools adds a pool of each kind to a cluster. The test scales the autoscaled pool, since no autoscaler runs.
 func (s *suite) createPools(t *testing.T) {
 	t.Helper()
 	s.createPool(t, steadyPool, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--resource-pool", workers)
@@ -83,7 +83,7 @@ func (s *suite) createPools(t *testing.T) {
 	s.ask(t, 1)
 }
 
-// settle waits for the nodes and control planes of all clusters, and runs workloads.
+// settle waits for the nodes and control planes of all clusters, and starts workloads.
 func (f *fleet) settle(t *testing.T) {
 	t.Helper()
 	f.paused.reach(t, "node of the user's machine ready", long, journey.All(
@@ -98,7 +98,7 @@ func (f *fleet) settle(t *testing.T) {
 	}
 }
 
-// disturb pauses a cluster, lets deployments of a pool fail, and begins a deletion that MAAS cannot complete.
+// disturb pauses a cluster, makes deployments of a pool fail, and begins a deletion that MAAS cannot complete.
 func (f *fleet) disturb(t *testing.T) {
 	t.Helper()
 	f.paused.patch(t, `{"spec":{"pausedUntil":"true"}}`)

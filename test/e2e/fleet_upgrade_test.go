@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// TestFleetUpgrade upgrades the operator of the last release under clusters in many states. Users of clusters that run
-// must not notice it. What was under way must continue and end.
+// TestFleetUpgrade checks that users of running clusters do not notice when the operator of the last release is
+// upgraded. Operations that were in progress must continue and complete.
 func TestFleetUpgrade(t *testing.T) {
 	s := start(t, "--nodes", "3")
 	version := s.lastRelease(t)
@@ -55,7 +55,7 @@ func (f *fleet) upgrade(t *testing.T, s *suite, release *rollout) {
 	for _, one := range f.running() {
 		watches = append(watches, one.watchFleet(t))
 	}
-	// A failed test prints what was seen too.
+	// Print the observations of a failed test too.
 	defer printFleet(s.Out, began, watches)
 	steady, available, paused := watches[0].pods, watches[1].pods, watches[2].pods
 	NewWithT(t).Expect(release.underWay()).To(BeTrue(), "the release changes when the operator does")
@@ -91,7 +91,8 @@ func (f *fleet) stillWaiting(t *testing.T, paused *controlPlane) {
 	g.Expect(hc.DeletionTimestamp).NotTo(BeNil())
 }
 
-// unharmed checks what a user of a cluster noticed. The test itself changes the spec of a cluster that it resumes.
+// unharmed checks that a user of a cluster noticed nothing. If the test has resumed the cluster, a changed spec is
+// expected.
 func (s *suite) unharmed(t *testing.T, resumed bool, before *look, seen watched) {
 	t.Helper()
 	if resumed {
@@ -110,8 +111,8 @@ func (s *suite) unharmed(t *testing.T, resumed bool, before *look, seen watched)
 	})
 }
 
-// finish ends the faults of MAAS, and waits for what was under way. It uses the release's own command with this build's
-// operator.
+// finish ends the faults of MAAS, and waits for operations that were in progress. It uses the release's own command
+// with this build's operator.
 func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 	t.Helper()
 	f.healLeaving()
@@ -119,7 +120,7 @@ func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 	f.steady.commands(t)
 	f.leaving.destroy(t)
 	f.healFailing()
-	// The provider gives up after some machines. The user then replaces the Machine.
+	// The provider stops retrying after several failed machines. The user then replaces the Machine.
 	f.changing.scale(t, failingPool, 0)
 	f.changing.reach(t, "failed machines released", long, func(ctx context.Context) (bool, string, error) {
 		held, err := f.changing.allocated(ctx)
@@ -149,7 +150,7 @@ func (s *suite) commands(t *testing.T) {
 	})
 }
 
-// hasEvent checks that the cluster's machines have an event.
+// hasEvent checks that the cluster's machines have an Event with this reason.
 func (s *suite) hasEvent(reason string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		found, err := s.events(ctx, reason)

@@ -25,8 +25,8 @@ const inPlacePool, inPlaceIgnition = "inplace", "ignited"
 
 // inPlace upgrades two machines of the previous release to its next patch and then to this build's minor. Then one of
 // them gets another configuration. An update to a configuration with which its kubelet does not start must be rolled
-// back. The machines stay the same: MAAS receives no changing requests, the Nodes are neither replaced nor rebooted,
-// and a workload with a disruption budget always has pods.
+// back. The machines stay the same: MAAS receives no changing requests, and the Nodes are neither replaced nor
+// rebooted. A workload with a disruption budget always has pods.
 func (s *suite) inPlace(t *testing.T) {
 	s.createCluster(t, 1)
 	s.must(t, s.RunWorkload(t.Context(), s.cluster))
@@ -37,7 +37,7 @@ func (s *suite) inPlace(t *testing.T) {
 	s.createPool(t, inPlacePool, "--image", "ubuntu/noble", "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.createPool(t, inPlaceIgnition, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, inPlacePool, 1))
-	patch, err := s.PatchReleaseImage(t.Context()) // The payload is built while the machines boot, which do not need it.
+	patch, err := s.PatchReleaseImage(t.Context()) // Build the payload while the machines boot: they do not need it yet.
 	s.must(t, err)
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
@@ -121,7 +121,7 @@ func findNode(ctx context.Context, guest client.Client, pool string) (*corev1.No
 	return &nodes.Items[0], nil
 }
 
-// inPlaceNode checks a pool's Node, which must also be Ready.
+// inPlaceNode checks that a pool's Node is Ready, and that the function is returns true for it.
 func inPlaceNode(guest client.Client, pool string, is func(*corev1.Node) bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		node, err := findNode(ctx, guest, pool)
@@ -162,7 +162,7 @@ type guarded struct {
 	lowest int32
 }
 
-// guard starts two pods on the pool's node, one of which must always be available.
+// guard starts two pods on the pool's node; the disruption budget requires one of them to be available.
 func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
 	t.Helper()
 	nodes, err := s.nodes(t.Context())
@@ -194,7 +194,7 @@ func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
 	return g
 }
 
-// while checks the workload at each call of check.
+// while returns check, but also records the available pods of the workload at each call.
 func (g *guarded) while(check journey.Check) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		d := &appsv1.Deployment{}

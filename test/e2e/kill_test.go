@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// kill sends SIGKILL to every process of a namespace's pods that runs the program. It does not affect a process of that
-// name in another namespace, on the host or in a cluster beside the environment.
+// kill sends SIGKILL to every process of a namespace's pods that runs the program. It does not affect processes with
+// that name elsewhere: in another namespace, on the host, or in a cluster outside the environment.
 func (s *suite) kill(ctx context.Context, namespace, name string) error {
 	list := &corev1.PodList{}
 	if err := s.c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -72,8 +72,8 @@ func program(pid int) string {
 	return filepath.Base(file)
 }
 
-// bystander starts a process of a program with the name of one of ours, in its own network namespace, as another
-// cluster on this host would run it.
+// bystander starts a process with the name of one of our programs in its own network namespace, as another cluster on
+// this host would do.
 func bystander(t *testing.T, name string) *os.Process {
 	t.Helper()
 	g := NewWithT(t)

@@ -25,7 +25,7 @@ import (
 // rest is how long a management cluster must have no writes to count as settled.
 const rest = 15 * time.Second
 
-// look is a snapshot of what the users of a cluster have.
+// look is a snapshot of a cluster as its users see it.
 type look struct {
 	sample
 	// pools are the NodePools of the cluster, by name.
@@ -102,7 +102,7 @@ func (s *suite) maasChanges(ctx context.Context) (map[string]int, error) {
 	return changes, nil
 }
 
-// clusterChanged is the difference of a HostedCluster whose spec was changed.
+// clusterChanged is the entry of differences for a HostedCluster whose spec was changed.
 const clusterChanged = "spec of the HostedCluster was changed"
 
 // differences lists what a user of the cluster notices between two snapshots.
@@ -136,13 +136,13 @@ func (l *look) differences(now *look) []string {
 	return all
 }
 
-// updating are the conditions of a pool whose nodes are replaced or updated.
+// updating lists the conditions of a pool whose nodes are being replaced or updated.
 var updating = []string{
 	hyperv1.NodePoolUpdatingVersionConditionType, hyperv1.NodePoolUpdatingConfigConditionType,
 	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 }
 
-// trueOf returns those conditions of a pool that are True.
+// trueOf returns those of the given condition types that are True for a pool.
 func trueOf(pool *hyperv1.NodePool, types ...string) []string {
 	var all []string
 	for _, c := range pool.Status.Conditions {
@@ -163,7 +163,7 @@ func (l *look) calls(before *look) map[string]int {
 	return more
 }
 
-// readyNodes returns an ID for each Ready Node, with its boot.
+// readyNodes returns an ID for each Ready Node; it changes when the node reboots.
 func (l *look) readyNodes() sets.Set[string] {
 	ids := sets.New[string]()
 	for i := range l.nodes.Items {
@@ -177,7 +177,7 @@ func (l *look) readyNodes() sets.Set[string] {
 	return ids
 }
 
-// userPods returns an ID for each pod of a user, with its restarts.
+// userPods returns an ID for each pod of a user; it changes when a container restarts.
 func (l *look) userPods() sets.Set[string] {
 	ids := sets.New[string]()
 	for i := range l.pods.Items {
@@ -190,7 +190,8 @@ func (l *look) userPods() sets.Set[string] {
 	return ids
 }
 
-// worse lists the conditions of the HostedCluster and its NodePools that were normal and no longer are, or are gone.
+// worse lists the conditions of the HostedCluster and its NodePools that were normal before and are now abnormal or
+// missing.
 func (l *look) worse(now *look) []string {
 	var all []string
 	well := now.well()

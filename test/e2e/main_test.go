@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests user scenarios in the embedded environment, where everything is real except the hardware and MAAS
-// itself: failing machines, killed processes, an unavailable MAAS.
+// itself. The scenarios include failing machines, killed processes and an unavailable MAAS.
 package e2e
 
 import (
@@ -27,18 +27,18 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// ignitionImage is the image of pools whose machines Ignition configures; the others run Ubuntu, the default.
+// ignitionImage is the image of pools whose machines Ignition configures; the other pools run the default, Ubuntu.
 const ignitionImage = "custom/kubernetes-node"
 
 // workers is the MAAS resource pool of the scenarios' machines. Special machines are in other pools.
 const workers = "workers"
 
-// Timeouts of waits: many times what an idle computer needs, so that only a hang exceeds them on one that runs all
-// other tests in parallel.
+// Timeouts of waits. They are many times what an idle computer needs. Only a hang exceeds them, even on a computer
+// that runs all other tests in parallel.
 const (
-	// soon is for what takes seconds, such as a condition that reports a mistake.
+	// soon is for steps that take seconds, such as a condition that reports a mistake.
 	soon = 5 * time.Minute
-	// long is for what takes a minute, such as a machine that is deployed or released.
+	// long is for steps that take a minute, such as deploying or releasing a machine.
 	long = 10 * time.Minute
 )
 

@@ -32,8 +32,8 @@ const otherAddress = "172.30.240.250"
 func (s *suite) endpointMigration(t *testing.T) {
 	s.createCluster(t, 2)
 	s.must(t, s.Type(t.Context(), "ip", "-n", "hs-mgmt", "address", "replace", otherAddress+"/32", "dev", "hsbr0"))
-	// kube-proxy would learn the address with its next full sync. Components that move addresses add it themselves, as our
-	// virtual IP does.
+	// kube-proxy would notice the new address only at its next full sync. Components that move addresses add it
+	// themselves, as our virtual IP does.
 	s.must(t, s.Type(t.Context(), "ip", "netns", "exec", "hs-mgmt", "nft", "add", "element", "ip", "kube-proxy", "nodeport-ips", "{ "+otherAddress+" }"))
 	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
@@ -93,7 +93,8 @@ func (s *suite) publishAt(t *testing.T, host string) {
 	s.must(t, s.c.Patch(t.Context(), hc, client.MergeFrom(before)))
 }
 
-// goesBy checks that the cluster uses an address, reports the progress, and records nodes that are lost in between.
+// goesBy checks that the cluster uses an address, reports the progress, and records nodes that are lost during the
+// migration.
 func (s *suite) goesBy(host string, lost map[string]bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		hc := &hyperv1.HostedCluster{}
@@ -122,7 +123,7 @@ func (s *suite) goesBy(host string, lost map[string]bool) journey.Check {
 	}
 }
 
-// writer writes to the guest, one write after the other, and retries each as clients do.
+// writer writes to the guest, one write after the other, and retries each write as clients do.
 type writer struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup

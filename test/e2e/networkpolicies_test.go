@@ -16,9 +16,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// networkPolicies attacks as the administrator of a hosted cluster. Its API server proxies requests to a pod whose
-// status contains any address: here, addresses in the management network and in the control plane of another hosted
-// cluster.
+// networkPolicies attacks as the administrator of a hosted cluster, whose API server proxies requests to any address
+// in a pod's status. The addresses are in the management network and in the control plane of another hosted cluster.
 func (s *suite) networkPolicies(t *testing.T) {
 	s.createCluster(t, 1)
 	other := s.cluster + "-other"
@@ -55,8 +54,8 @@ func (s *suite) networkPolicies(t *testing.T) {
 	s.destroy(t)
 }
 
-// blocked waits until the guest's API server does not reach an address: the network policy agent learns of a pod
-// through a watch.
+// blocked waits until the guest's API server cannot reach an address. It may take a moment, because the network
+// policy agent learns of a pod through a watch.
 func (s *suite) blocked(t *testing.T, name, ip, scheme string, port int) {
 	t.Helper()
 	s.reach(t, name+" blocked", soon, journey.Quick(func() (bool, string, error) {

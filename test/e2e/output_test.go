@@ -39,6 +39,6 @@ func (l *lines) Write(text []byte) (int, error) {
 // end writes the remaining text that has no newline.
 func (l *lines) end() {
 	if len(l.rest) > 0 {
-		_, _ = l.Write([]byte("\n")) // This is only the test's own output.
+		_, _ = l.Write([]byte("\n")) // The test ignores errors of its own output.
 	}
 }

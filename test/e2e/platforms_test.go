@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/test/standin/lab"
 )
 
-// agents is the namespace of the Agents. There are none: the fake provider uses machines of the simulated MAAS.
+// agents is the namespace for Agents. It contains none: the fake provider uses machines of the simulated MAAS.
 const agents = "agents"
 
 // other is a cluster of a platform other than MAAS; its name is that of the platform in the commands.
@@ -51,7 +51,7 @@ func (s *suite) others(t *testing.T) []other {
 	}
 }
 
-// awsFiles writes the files that the commands of the compatible product create for resources in AWS.
+// awsFiles writes the files that the commands of upstream HyperShift create for resources in AWS.
 func (s *suite) awsFiles(t *testing.T) (infra, iam string) {
 	t.Helper()
 	roles := map[string]string{}
@@ -81,7 +81,7 @@ func (s *suite) installFlags(t *testing.T) []string {
 	return flags
 }
 
-// platforms creates and deletes a cluster of each platform except MAAS, two in parallel: four control planes would
+// platforms creates and deletes a cluster of each platform except MAAS, two in parallel. Four control planes would
 // request more than the two CPUs of the management cluster's node.
 func (s *suite) platforms(t *testing.T) {
 	s.Say("The providers of AWS, KubeVirt and the assisted service are stand-ins, with machines of the simulated MAAS: there is no cloud here.")
@@ -122,8 +122,8 @@ func (s *suite) comeAndGo(t *testing.T, clusters []other) {
 	}
 }
 
-// createOther runs the commands of a user. If the platform has a fake provider, it writes the location of its machines
-// into a Secret.
+// createOther runs the commands of a user. If the platform has a fake provider, createOther writes a Secret that
+// tells the provider where its machines are.
 func (s *suite) createOther(t *testing.T, o other) {
 	t.Helper()
 	release, err := s.ReleaseImage(t.Context())
@@ -160,8 +160,8 @@ func (s *suite) providerIDs(o other) journey.Check {
 	}
 }
 
-// bringMachine follows docs/how-to/own-machines.md: a machine of the user gets the pool's user-data. The machine keeps
-// its name in MAAS.
+// bringMachine follows docs/how-to/own-machines.md: it deploys a machine of the user with the pool's user-data. The
+// machine keeps its name in MAAS.
 func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 	t.Helper()
 	var userData []byte
@@ -184,7 +184,8 @@ func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 	return m.SystemID
 }
 
-// letIn approves the certificate requests of a cluster's nodes, as its user does if no Machine identifies them.
+// letIn approves the certificate requests of a cluster's nodes. The user must do so if no Machine identifies the
+// nodes.
 func (s *suite) letIn(cluster string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		guest, err := s.GuestClient(cluster)

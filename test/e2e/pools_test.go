@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// constraints creates a pool with constraints that one MAAS machine satisfies.
+// constraints creates a pool with constraints that only one MAAS machine satisfies.
 func (s *suite) constraints(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 0)

@@ -23,10 +23,10 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// released creates a cluster with the last released version, upgrades the operator to this build, and checks that
-// neither the machines nor the users of the cluster notice it. It also checks that the release refuses to be installed
-// again. Without -short it then repeats the installation of this build, and adds a node. It calls upgraded when the
-// operator is this build's.
+// released creates a cluster with the last released version and upgrades the operator to this build. It checks that
+// neither the machines nor the users of the cluster notice the upgrade, and that the release refuses to be installed
+// again. Without -short, it then installs this build again and adds a node. It calls upgraded once this build's
+// operator runs.
 func (s *suite) released(t *testing.T, upgraded func()) {
 	version := s.lastRelease(t)
 	published, err := s.Publish(t.Context(), version)
@@ -92,8 +92,8 @@ func (s *suite) unnoticed(t *testing.T, install func() error) {
 	s.uncontested(t, began)
 }
 
-// uncontested checks that the pods of both versions do not write against each other. It prints the number of writes by
-// field manager since a time.
+// uncontested checks that the pods of both versions do not overwrite each other's changes. It prints the number of
+// writes since a time by field manager.
 func (s *suite) uncontested(t *testing.T, since time.Time) {
 	t.Helper()
 	writes, err := s.Writes(since, journey.OperatorNamespace, journey.HostedNamespace(s.cluster))
@@ -137,7 +137,8 @@ func (s *suite) operatorRuns(ctx context.Context) (bool, string, error) {
 	return len(images) == 1, fmt.Sprintf("%d images of the operator run", len(images)), nil
 }
 
-// atRest waits until the management cluster has no writes for a while, and the cluster is available.
+// atRest waits until the management cluster has had no writes for the duration of window, and the cluster is
+// available.
 func (s *suite) atRest(t *testing.T, window time.Duration) {
 	t.Helper()
 	s.reach(t, "management cluster at rest", long, journey.All(

@@ -73,7 +73,7 @@ func (s *suite) restore(t *testing.T) {
 	s.destroy(t)
 }
 
-// settled returns what runs in a cluster with two machines, two Nodes and two pods.
+// settled waits until a cluster has two machines, two Nodes and two pods, and returns their identities.
 func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]string) {
 	t.Helper()
 	s.reach(t, "two each of machines, Nodes and pods", soon, func(ctx context.Context) (_ bool, _ string, err error) {
@@ -83,9 +83,9 @@ func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]str
 	return found
 }
 
-// lose removes the management side of the cluster without any cleanup, as a disaster would. It returns what a user has
-// in a repository, ready to be created again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes know,
-// and pools.
+// lose removes the management side of the cluster without any cleanup, as a disaster would. It returns the objects
+// that a user has in a repository, ready to be created again. These are Secrets, ConfigMaps, pools, and the
+// HostedCluster with the ports that nodes use.
 func (s *suite) lose(t *testing.T) []client.Object {
 	t.Helper()
 	kept := s.repository(t)
@@ -93,12 +93,12 @@ func (s *suite) lose(t *testing.T) []client.Object {
 	s.must(t, s.Type(t.Context(), "kubectl", "wait", "-n", journey.OperatorNamespace, "--for=delete", "pod", "-l", "app=operator", "--timeout=5m"))
 	hosted := journey.HostedNamespace(s.cluster)
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "namespace", hosted, namespaceguard.ReleasedAnnotation+"=by-hand"))
-	// Deployments of the managers have a finalizer, and their ReplicaSets would start new pods.
+	// Deployments of the managers have a finalizer, and their ReplicaSets would otherwise start new pods.
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "deployments,statefulsets,replicasets", "-n", hosted, "--all", "--wait=false"))
 	s.burn(t, hosted)
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "namespace", hosted, "--wait=false"))
 	gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}}
-	// One check runs one or two commands for each object, and takes a minute on a busy machine.
+	// Each check runs one or two commands for each object, which takes a minute on a busy machine.
 	s.reach(t, "hosted namespace and etcd's volume gone", long, func(ctx context.Context) (bool, string, error) {
 		for _, namespace := range []string{hosted, journey.Namespace} {
 			if err := s.force(ctx, namespace); err != nil {
@@ -150,8 +150,8 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// repository returns what a user stores of the cluster elsewhere, or writes again. It excludes derived objects and what
-// operators added.
+// repository returns the objects of the cluster that a user stores elsewhere or can write again. It excludes derived
+// objects and fields that operators added.
 func (s *suite) repository(t *testing.T) []client.Object {
 	t.Helper()
 	hc, pools := &hyperv1.HostedCluster{}, &hyperv1.NodePoolList{}

@@ -11,8 +11,9 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// unusedRights lists the permissions of the operator that no scenario uses, by the reason for each. The tests of the
-// controllers, which run with the operator's permissions, do use them, except those for OpenShift management clusters.
+// unusedRights lists the permissions of the operator that no scenario uses, grouped by reason. The tests of the
+// controllers, which run with the operator's permissions, do use them. Only the permissions for OpenShift management
+// clusters are used by no test.
 var unusedRights = map[string][]string{
 	"operators of the clusters sign certificates, and granting a right requires having it": {
 		"get certificates.k8s.io/certificatesigningrequests", "list certificates.k8s.io/certificatesigningrequests",

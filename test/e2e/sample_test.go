@@ -20,8 +20,9 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// sample is a snapshot of the cluster and its pool. The status is read before the actual state, so that a status is
-// never older than the state that it is compared with. It leaves out the machines of failingPool.
+// sample is a snapshot of the cluster and its pool. The pool's status is read before the machines and nodes, and the
+// cluster's status after them. In this order, a concurrent change does not look like a false status. The snapshot
+// leaves out the machines of failingPool.
 type sample struct {
 	cluster  hyperv1.HostedCluster
 	pool     hyperv1.NodePool

@@ -22,8 +22,8 @@ type scenario struct {
 	run   func(*suite, *testing.T)
 }
 
-// scenarios lists all scenarios. The longest ones come first, so that short ones fill the gaps. operators-killed waits
-// until no other scenario runs, so short ones come next to it.
+// scenarios lists all scenarios. The longest ones come first, so that short ones fill the gaps. operators-killed
+// waits until no other scenario runs, so short ones are next to it in the list.
 var scenarios = []scenario{
 	{name: "upgrade", core: true, needs: needs{controlPlanes: 1, surge: true, machines: 3}, run: (*suite).upgradeMinor},
 	{name: "lxd", core: true, admin: true, needs: needs{controlPlanes: 1, machines: 1, lxdHosts: 2},
@@ -53,7 +53,7 @@ var scenarios = []scenario{
 }
 
 // TestE2E runs the scenarios in one environment, as many in parallel as fit. With -short it runs the core set. To run
-// one scenario alone, use `go test ./test/e2e -run TestE2E/upgrade`. The one named released starts first, since it
+// one scenario alone, use `go test ./test/e2e -run TestE2E/upgrade`. Scenario released starts first, since it
 // installs the operator, and continues in parallel to the others.
 func TestE2E(t *testing.T) {
 	s := start(t)
@@ -81,8 +81,8 @@ func TestE2E(t *testing.T) {
 	s.rights(t, all.complete())
 }
 
-// TestScenarioNames checks that no scenario's name contains another one's: the remains of a cluster are found by its
-// name.
+// TestScenarioNames checks that no scenario's name is part of another scenario's name, because the objects of a
+// cluster are found by its name.
 func TestScenarioNames(t *testing.T) {
 	for i, a := range scenarios {
 		for j, b := range scenarios {

@@ -21,9 +21,9 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// needs is the maximum that a scenario uses of the environment at the same time.
+// needs holds the resources that a scenario uses at its peak.
 type needs struct {
-	// controlPlanes is the number of hosted clusters; surge is set if the pods of one are replaced one by one.
+	// controlPlanes is the number of hosted clusters; surge is set if a rolling update of one adds a pod temporarily.
 	controlPlanes int
 	surge         bool
 	// machines is the number of bare metal machines.
@@ -31,8 +31,8 @@ type needs struct {
 	lxdHosts int
 }
 
-// The resources of the parts of a scenario: the requests of a control plane's pods, those of an additional
-// kube-apiserver, and the observed memory usage of control planes and machines.
+// The resources that one control plane, one additional kube-apiserver and one machine use. CPU is what the pods
+// request, and memory is the observed use.
 const (
 	controlPlaneCPU, surgeCPU         = 510, 250 // In thousandths of a CPU.
 	controlPlaneMemory, machineMemory = 800, 250 // In MiB.
@@ -96,7 +96,7 @@ func (s *suite) capacity(ctx context.Context) (amount, error) {
 	}
 	hosts, err := s.maas.ListVMHosts(ctx)
 	free.machines, free.lxdHosts = len(metal), len(hosts)
-	// The number of processors is that of the computer, not the one that the management cluster's node reports.
+	// Use the number of processors of this computer, not the one that the management cluster's node reports.
 	free.processors = runtime.NumCPU()
 	return free, err
 }
@@ -144,8 +144,8 @@ type schedule struct {
 	results []result
 }
 
-// run runs the scenarios and returns when all of them have ended. It always starts the first one in the list that fits.
-// One that needs more than the total capacity runs when no other does.
+// run runs the scenarios and returns when all of them have ended. It always starts the first scenario in the list
+// that fits. A scenario that needs more than the total capacity runs when no other scenario does.
 func (a *schedule) run(t *testing.T, s *suite, pending []scenario) {
 	began, ended := time.Now(), make(chan func(), len(pending))
 	for running := 0; len(pending) > 0 || running > 0; {

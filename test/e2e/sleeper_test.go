@@ -21,9 +21,9 @@ import (
 
 const sleeper = "sleeper"
 
-// wake checks a pool without machines. It publishes the capacity of its next machine for the cluster autoscaler, and
-// gets a machine on request. Scaled back to zero, it leaves the machine powered off and in MAAS. The test itself
-// changes the scale, since the autoscaler's module is not available.
+// wake checks a pool without machines. The pool publishes the capacity of its next machine for the cluster
+// autoscaler, and gets a machine on request. Scaled back to zero, it releases the machine, which is then powered off.
+// The test itself changes the scale, since the autoscaler's module is not available.
 func (s *suite) wake(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 1)
@@ -75,7 +75,7 @@ func (s *suite) autoscaledPool(t *testing.T, flags ...string) map[string]string 
 	return s.told(t)
 }
 
-// told returns the capacity annotations that the autoscaler reads for the pool's next machine.
+// told waits for the capacity annotations that the autoscaler reads for the pool's next machine, and returns them.
 func (s *suite) told(t *testing.T) map[string]string {
 	t.Helper()
 	var told map[string]string
@@ -104,7 +104,7 @@ func (s *suite) ask(t *testing.T, machines int) {
 		journey.HostedNamespace(s.cluster), "--replicas="+strconv.Itoa(machines)))
 }
 
-// newcomer returns the machine that MAAS has allocated since.
+// newcomer returns a machine that MAAS has allocated since before was recorded.
 func (s *suite) newcomer(t *testing.T, before map[string]maas.Machine) maas.Machine {
 	t.Helper()
 	for id, m := range s.allocations(t) {

@@ -75,8 +75,8 @@ func (s *suite) configure(t *testing.T, references string) {
 		"-p", fmt.Sprintf(`{"spec":{"config":%s}}`, references)))
 }
 
-// deadBMC makes the BMC of the pool's next machine fail. Another machine must take its place, and the failed one must
-// be released when its BMC works again.
+// deadBMC makes the BMC of the pool's next machine fail. Another machine must replace that one, which must be
+// released when its BMC works again.
 func (s *suite) deadBMC(t *testing.T) {
 	s.createCluster(t, 1)
 	rule, heal := s.fault(t, faults.Rule{Kind: faults.PowerError, Machines: 1})
@@ -96,7 +96,7 @@ func (s *suite) deadBMC(t *testing.T) {
 	s.destroy(t)
 }
 
-// powerless returns the machine that a fault for one machine has hit; empty if there is none yet.
+// powerless returns the machine that a fault for one machine has affected; empty if there is none yet.
 func (s *suite) powerless(ctx context.Context, id int) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+env.MAASAdmin+"/faults", nil)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *suite) inUse(t *testing.T) map[string]string {
 	return used
 }
 
-// anotherUsersKey puts the key of another MAAS user into the Secret. A condition must report it, no machine may be
-// released or reported as lost, and with the right key the cluster must continue.
+// anotherUsersKey puts the key of another MAAS user into the Secret. A condition must report it, and no machine may
+// be released or reported as lost. With the right key, the cluster must continue to work.
 func (s *suite) anotherUsersKey(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 2)
@@ -179,6 +179,6 @@ func (s *suite) setKey(t *testing.T, file string) {
 	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 	read := secret.DeepCopy()
 	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))
-	// Other clients may write to the Secret too.
+	// Patch instead of update, because other clients may write to the Secret too.
 	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed())
 }

@@ -45,8 +45,8 @@ func (s *suite) ubuntu(t *testing.T) {
 	s.destroy(t)
 }
 
-// podRuns checks that each pod that must run on a node does run: kube-proxy and the node network, with the release's
-// container runtime.
+// podRuns checks that the pods of kube-proxy and the node network run on a node, with the release's container
+// runtime.
 func (s *suite) podRuns(node string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		out, err := s.Read(ctx, s.Guest(s.cluster, "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// upgradeMinor upgrades the cluster and its pool from the previous minor to this build's, both requested at the same
-// time.
+// upgradeMinor upgrades the cluster and its pool from the previous minor to this build's minor, both requested at the
+// same time.
 func (s *suite) upgradeMinor(t *testing.T) {
 	previous, err := s.PreviousReleaseImage(t.Context())
 	s.must(t, err)
@@ -36,7 +36,8 @@ func (s *suite) upgradeMinor(t *testing.T) {
 	s.destroy(t)
 }
 
-// upgradeDigest upgrades both to other images of the same version, which differ only in the digest.
+// upgradeDigest upgrades the cluster and its pool to other images of the same version, which differ only in the
+// digest.
 func (s *suite) upgradeDigest(t *testing.T) {
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
@@ -47,8 +48,8 @@ func (s *suite) upgradeDigest(t *testing.T) {
 	s.destroy(t)
 }
 
-// upgrade sets a release for the cluster and its pool, samples their status once per second until both have it, and
-// checks that no sample has a false status.
+// upgrade sets a release for the cluster and its pool, and samples their status once per second until both have it.
+// It checks that no sample has a false status.
 func (s *suite) upgrade(t *testing.T, release string) {
 	g := NewWithT(t)
 	history := s.record(t)
@@ -75,17 +76,18 @@ func (s *suite) setRelease(t *testing.T, release string) {
 	}
 }
 
-// record holds what was observed of an upgrade so far.
+// record holds the observations of an upgrade so far.
 type record struct {
 	before *sample
-	// oldSecrets are the bootstrap Secrets of the machines before the upgrade: a machine with one of them is old.
+	// oldSecrets are the bootstrap Secrets of the machines before the upgrade: a machine that uses one of them is
+	// old.
 	oldSecrets                  sets.Set[string]
 	sawUpdating, sawProgressing bool
 	lies                        []string
 }
 
-// record starts with the state before the upgrade, after the pool has reported the version of its nodes: a first report
-// that comes later is not a false status.
+// record starts with the state before the upgrade. It waits until the pool has reported the version of its nodes, so
+// that this first report is not taken for a false status.
 func (s *suite) record(t *testing.T) *record {
 	var now *sample
 	s.reach(t, "pool says its version", soon, func(ctx context.Context) (done bool, said string, err error) {
@@ -125,7 +127,7 @@ func (r *record) clusterDone(now *sample) bool {
 	return now.clusterLooked() && !now.progressing() && r.completed(now)
 }
 
-// completed reports whether the history contains the completed upgrade; that entry stays.
+// completed reports whether the newest entry of the history is the completed upgrade.
 func (r *record) completed(now *sample) bool {
 	newest, before := now.newest(), r.before.newest().StartedTime
 	return newest.State == configv1.CompletedUpdate && !newest.StartedTime.Equal(&before)

@@ -20,9 +20,9 @@ import (
 // virtualPool is a pool of virtual machines.
 const virtualPool = "vms"
 
-// virtual tests a cluster whose workers are virtual machines composed by MAAS. There is one on each LXD host and zone,
-// and none if no host has capacity. If one host is drained, all of them are on the other. Without -short, a host is lost
-// too. Composing requires an administrator's key.
+// virtual tests a cluster whose workers are virtual machines composed by MAAS, one on each LXD host and zone. No
+// machine is composed if no host has capacity. After a drain of one host, all of them are on the other host. Without
+// -short, a host is lost too. Composing requires an administrator's key.
 func (s *suite) virtual(t *testing.T) {
 	g := NewWithT(t)
 	s.must(t, s.CreateCluster(t.Context(), s.cluster, 0, "--maas-api-key-file", s.keyFile))
@@ -56,11 +56,11 @@ func (s *suite) virtual(t *testing.T) {
 	g.Expect(on).To(BeEmpty(), "virtual machines are deleted, not released")
 }
 
-// vanished removes the LXD host of both machines: they are replaced on the other host. The same cluster also has a pool
-// of bare metal.
+// vanished removes the LXD host that has both machines, and checks that they are replaced on the other host. The same
+// cluster also has a pool of bare metal.
 func (s *suite) vanished(t *testing.T) {
-	// This is longer than a busy machine needs from a new Node to a Ready one, so that the replacements are not replaced
-	// too.
+	// This timeout is longer than a Node needs to become Ready on a busy machine, so that the replacements are not
+	// replaced as well.
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "nodepool", virtualPool, "-n", journey.Namespace,
 		hyperv1.MachineHealthCheckTimeoutAnnotation+"=2m"))
 	s.admin(t.Context(), t, http.MethodPost, "/vm-hosts/lxd-2/away", nil)

@@ -34,12 +34,13 @@ type watched struct {
 	looks   int
 	// away is the longest time between two successful writes to the hosted cluster's API server.
 	away time.Duration
-	// writes counts the writes, again the further tries of them, and failed those whose tries all failed.
+	// writes counts the writes, again counts their retries, and failed counts the writes of which all attempts
+	// failed.
 	writes, again, failed int
 	// calls counts the calls that changed something in MAAS.
 	calls int
-	// notReady are the names of Nodes that were not Ready, replaced or rebooted. pods are the pods of users that were
-	// replaced or restarted.
+	// notReady holds the names of Nodes that were not Ready, replaced or rebooted. pods holds the pods of users that
+	// were replaced or restarted.
 	notReady, pods sets.Set[string]
 }
 
@@ -107,7 +108,7 @@ func written() *corev1.ConfigMap {
 
 const numberKey = "number"
 
-// write replaces a ConfigMap, as a user's program does. It tries again for half a minute.
+// write replaces a ConfigMap, as a user's program does. It retries for half a minute.
 func (w *watcher) write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -142,8 +143,8 @@ func (w *watcher) try(ctx context.Context, number int) error {
 	return err
 }
 
-// stop stops the watcher and returns its observations. A successful write that the API server no longer has is one of
-// them.
+// stop stops the watcher and returns its observations. They include a lost write: one that succeeded and that the API
+// server no longer has.
 func (w *watcher) stop(ctx context.Context) watched {
 	w.cancel()
 	w.ended.Wait()

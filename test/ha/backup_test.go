@@ -23,8 +23,8 @@ import (
 // backupName is the name of the key and of the volume of scheduled backups.
 const backupName = "scheduled-backups"
 
-// schedule requests one backup for today onto a volume, at a full minute that is at least half a minute away. If the
-// minute began before the schedule is read, the backup would run tomorrow.
+// schedule requests one backup for today onto a volume, at a full minute that is at least half a minute away. If that
+// minute began before the operator reads the schedule, the backup would run tomorrow.
 func (s *suite) schedule(t *testing.T) {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()

@@ -17,11 +17,11 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// anotherRequest is more memory than etcd's default request: it changes no pods of other components.
+// anotherRequest is a memory request above etcd's default. Changing it affects no pods of other components.
 const anotherRequest = "264Mi"
 
-// etcdChanges changes the pods of etcd while a member's host is down, and checks that the remaining members are not
-// stopped for the change.
+// etcdChanges changes the pods of etcd while a member's host is down. It checks that the change does not stop the
+// remaining members.
 func (s *suite) etcdChanges(t *testing.T) {
 	const node = "management-3"
 	s.under(t, "etcd changes, node dead", func() {
@@ -29,8 +29,8 @@ func (s *suite) etcdChanges(t *testing.T) {
 		s.must(t, s.Reach(t.Context(), "node known to be dead", 5*time.Minute, s.notReady(node)))
 		s.must(t, s.Type(t.Context(), "kubectl", "annotate", "hostedcluster", cluster, "-n", journey.Namespace, "--overwrite",
 			hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd=memory="+anotherRequest))
-		// The cluster's operator may have been on that node. It runs elsewhere only after its pod has been evicted from the
-		// node.
+		// The control plane's operator may have run on that node. It starts on another node only after its pod has
+		// been evicted.
 		s.must(t, s.Reach(t.Context(), "change of etcd put off", wholeLimit, func(ctx context.Context) (bool, string, error) {
 			c, err := s.members(ctx)
 			return strings.Contains(c.Message, "an update of etcd waits until all members are healthy"), c.Reason + ": " + c.Message, err

@@ -32,15 +32,15 @@ import (
 
 const (
 	cluster = "ha"
-	// wholeLimit is the timeout for a control plane to be complete again.
+	// wholeLimit is the timeout for all components of a control plane to be ready again.
 	wholeLimit = 8 * time.Minute
 )
 
 var (
 	// usual clients retry long enough for a failover, but not long enough to wait for a connection timeout.
 	usual = limits{request: 5 * time.Second, patience: 30 * time.Second}
-	// patient clients are for the short form, which runs in parallel with all other tests: only a real outage takes that
-	// long.
+	// patient clients are for the short form, which runs in parallel with all other tests: only a real outage lasts
+	// longer than their timeout.
 	patient = limits{request: 15 * time.Second, patience: 2 * time.Minute}
 )
 
@@ -53,8 +53,8 @@ type part struct {
 // parts returns the scenarios in the order in which they run.
 func parts() []part {
 	all := []part{
-		{"When a cluster is highly available, its control plane should be spread over three nodes, and backed up by a schedule", (*suite).create},
-		{"When a node dies, the API should stay", (*suite).nodeDies},
+		{"When a cluster is highly available, its control plane should be spread over three nodes, and scheduled backups should run", (*suite).create},
+		{"When a node dies, the API should stay available", (*suite).nodeDies},
 	}
 	if testing.Short() {
 		// The cluster is removed with its environment: three API servers take long to stop, and `test/journey` already
@@ -62,13 +62,13 @@ func parts() []part {
 		return all
 	}
 	return append(all,
-		part{"When etcd changes while a node is dead, its members should wait for that one", (*suite).etcdChanges},
-		part{"When the node that holds the API's address dies, the API should stay", (*suite).holderDies},
-		part{"When a zone is cut off, the API should stay", (*suite).zoneCut},
-		part{"When a node is drained, the API should stay", (*suite).drain},
-		part{"When an etcd volume is lost, its member should be made anew", (*suite).volumeLost},
-		part{"When the release goes up, the API should stay", (*suite).upgrade},
-		part{"When the cluster is taken back to a backup, its three members should have that and nothing else, and its nodes and pods run on", (*suite).restore},
+		part{"When etcd changes while a node is dead, the other members should wait for the member on that node", (*suite).etcdChanges},
+		part{"When the node that has the API's address dies, the API should stay available", (*suite).holderDies},
+		part{"When a zone is disconnected, the API should stay available", (*suite).zoneCut},
+		part{"When a node is drained, the API should stay available", (*suite).drain},
+		part{"When an etcd volume is lost, its member should be replaced", (*suite).volumeLost},
+		part{"When the release is upgraded, the API should stay available", (*suite).upgrade},
+		part{"When the cluster is restored, its etcd members should have only the backup's data, and its nodes and pods should keep running", (*suite).restore},
 		part{"When the cluster is destroyed, nothing should be left", (*suite).destroy})
 }
 
@@ -80,7 +80,8 @@ type suite struct {
 	figures []string
 }
 
-// TestHighlyAvailable only lets a node fail with -short.
+// TestHighlyAvailable checks that a hosted cluster stays available during failures and changes. With -short, only a
+// node fails.
 func TestHighlyAvailable(t *testing.T) {
 	s := start(t, 3)
 	for _, part := range parts() {
@@ -94,8 +95,8 @@ func TestHighlyAvailable(t *testing.T) {
 	}
 }
 
-// start brings up an environment with this number of nodes, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1
-// keeps it for inspection.
+// start brings up an environment with this number of management nodes, and takes it down when the test ends.
+// HYPERSHIFT_E2E_KEEP=1 keeps it for inspection.
 func start(t *testing.T, nodes int) *suite {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -159,7 +160,7 @@ func (s *suite) create(t *testing.T) {
 	s.spread(t, map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2})
 }
 
-// spread waits until the pods of each component are on this number of nodes. Terminating pods count too.
+// spread waits until the pods of each component are on the given number of nodes. Terminating pods count too.
 func (s *suite) spread(t *testing.T, components map[string]int) {
 	t.Helper()
 	for app, want := range components {
@@ -185,7 +186,7 @@ func (s *suite) nodesOf(ctx context.Context, app string) ([]string, error) {
 	return nodes, nil
 }
 
-// whole checks that all pods of the control plane are ready, and that etcd is healthy and complete.
+// whole checks that all pods of the control plane are ready, and that etcd is healthy and has all members.
 func (s *suite) whole(ctx context.Context) (bool, string, error) {
 	hc := &hyperv1.HostedCluster{}
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc); err != nil {

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// clients is the number of clients that write in turn, each over a separate connection. The API server at the other
-	// end of a connection is random, and the test must see what happens when that server disappears.
+	// clients is the number of clients that write in turn, each over a separate connection. Each connection ends at a
+	// random API server, so some clients are connected to the server that the test stops.
 	clients = 10
-	// every is the interval of 20 writes per second.
+	// every is the interval between writes: 20 per second.
 	every = 50 * time.Millisecond
 	// preparing is the timeout for the creation of the objects to write.
 	preparing = 3 * time.Minute
@@ -30,7 +30,7 @@ const (
 	objects = 50
 )
 
-// limits holds the timeout of one attempt of a write, and how long a client retries.
+// limits holds the timeout of one attempt of a write, and the time for which a client retries.
 type limits struct{ request, patience time.Duration }
 
 func name(n int) string { return fmt.Sprintf("load-%d", n%objects) }
@@ -58,7 +58,8 @@ type writer struct {
 
 // count holds the results of the writes.
 type count struct {
-	// Writes is the number of writes; Tried is how many succeeded only after a retry, and Failed how many never did.
+	// Writes is the number of writes; Tried is how many succeeded only after a retry, and Failed is how many did not
+	// succeed.
 	Writes, Tried, Failed int
 	// Gap is the longest time without a successful write of a client.
 	Gap  time.Duration

@@ -35,8 +35,8 @@ type reached struct {
 	url string
 }
 
-// agree queries each member of etcd directly. The member must have a vote and a leader, know three voting members, and
-// store the same data as the others.
+// agree checks each member of etcd directly. The member must have a vote and a leader, know three voting members, and
+// store the same data as the other members.
 func (s *suite) agree(ctx context.Context) (bool, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, membersLimit)
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *suite) agree(ctx context.Context) (bool, string, error) {
 	return same(ctx, asked, revision)
 }
 
-// well returns the status of a member, or what is wrong with it.
+// well returns the status of a healthy member, or an error that says what is wrong with it.
 func well(ctx context.Context, member reached) (*clientv3.StatusResponse, error) {
 	status, err := member.Status(ctx, member.url)
 	if err != nil {
@@ -93,8 +93,8 @@ func well(ctx context.Context, member reached) (*clientv3.StatusResponse, error)
 	return status, nil
 }
 
-// same reports whether members store the same data at a revision that each of them has. Concurrent compaction causes
-// brief differences.
+// same reports whether the members store the same data at a revision that all of them have. Concurrent compaction
+// causes brief differences.
 func same(ctx context.Context, members []reached, revision int64) (bool, string, error) {
 	hashes := map[string]bool{}
 	for _, member := range members {

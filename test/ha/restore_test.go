@@ -74,7 +74,7 @@ func note(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
-// running returns what runs in a cluster with one machine, its Node, and two pods.
+// running waits until a cluster has one machine, its Node and two pods, and returns their identities.
 func (s *suite) running(t *testing.T, m *maas.Client, guest client.Client) (found map[string]string) {
 	t.Helper()
 	s.must(t, s.Reach(t.Context(), "a machine, its Node and two pods", 3*time.Minute, func(ctx context.Context) (_ bool, _ string, err error) {

@@ -30,15 +30,16 @@ import (
 )
 
 const (
-	// leafLife is the lifetime of certificates in this test, in real time; clients have half of it to load the next one.
+	// leafLife is the lifetime of certificates in this test, in real time; clients must load a new one within half of
+	// it.
 	leafLife = 10 * time.Minute
-	// rotationLimit is the timeout for a rotation of all signers: each of three API servers restarts three times, and
-	// informs its clients before.
+	// rotationLimit is the timeout for a rotation of all signers. Each of three API servers restarts three times, and
+	// before each restart it informs its clients.
 	rotationLimit = 40 * time.Minute
 )
 
-// TestRotation has clients write while all signers of a highly available cluster rotate. Its certificates live ten
-// minutes and are renewed repeatedly. HYPERSHIFT_ROTATION is the duration, by default one hour.
+// TestRotation checks that clients can write while all signers of a highly available cluster rotate. Its certificates
+// live ten minutes and are renewed repeatedly. HYPERSHIFT_ROTATION is the duration, by default one hour.
 func TestRotation(t *testing.T) {
 	span := time.Hour
 	if text := os.Getenv("HYPERSHIFT_ROTATION"); text != "" {
@@ -69,7 +70,7 @@ func TestRotation(t *testing.T) {
 // rotate rotates all signers repeatedly until span is over, and waits until the last rotation is complete.
 func (s *suite) rotate(t *testing.T, span time.Duration) {
 	t.Helper()
-	// under reports whether the last requested rotation has started: before, the condition describes the previous
+	// under is true after the last requested rotation has started. Until then, the condition describes the previous
 	// rotation.
 	end, times, under := time.Now().Add(span), 0, false
 	s.must(t, s.Reach(t.Context(), "rotations", span+rotationLimit, func(ctx context.Context) (bool, string, error) {
@@ -97,14 +98,14 @@ func (s *suite) rotate(t *testing.T, span time.Duration) {
 	}))
 }
 
-// takenUp reports whether the root CA has been rotated for a mark, or is being rotated.
+// takenUp reports whether the rotation that is requested with this mark has reached the root CA.
 func (s *suite) takenUp(ctx context.Context, mark string) bool {
 	root := &corev1.Secret{}
 	err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: "root-ca"}, root)
 	return err == nil && "all="+root.Annotations["hypershift.openshift.io/rotated-for"] == mark
 }
 
-// bearer returns a configuration with today's CA and a long-lived token. It is not updated after a rotation.
+// bearer returns a configuration with the current CA and a long-lived token. It is not updated after a rotation.
 func (s *suite) bearer(t *testing.T, life time.Duration) *rest.Config {
 	t.Helper()
 	admin, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))

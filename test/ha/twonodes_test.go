@@ -19,7 +19,7 @@ import (
 // zoneLabel is a label that bare metal nodes rarely have.
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// TestTwoNodes runs a highly available cluster with fewer nodes than it prefers: two nodes, without zones.
+// TestTwoNodes checks a highly available cluster on fewer nodes than it prefers: two nodes, without zones.
 func TestTwoNodes(t *testing.T) {
 	s := start(t, 2)
 	s.must(t, s.Type(t.Context(), "kubectl", "label", "nodes", "--all", zoneLabel+"-"))
@@ -43,8 +43,8 @@ func TestTwoNodes(t *testing.T) {
 	s.destroy(t)
 }
 
-// cordoned cordons the node of an etcd member that must restart: its volume exists only there. The condition reports
-// that, and the API stays available.
+// cordoned cordons the node of an etcd member and deletes the member's pod, which can run only there because of its
+// volume. A condition must report that, and the API must stay available.
 func (s *suite) cordoned(t *testing.T) {
 	t.Helper()
 	const node = "management-2"

@@ -21,14 +21,14 @@ import (
 
 const (
 	virtualIPNamespace = "hypershift-virtual-ip"
-	// holdsLabel selects the nodes that may have the address: all that can be stopped.
+	// holdsLabel selects the nodes that may have the address: all nodes that this test can stop.
 	holdsLabel = "e2e.hypershift.openshift.io/holds-virtual-ip"
 )
 
-// virtualIP is the address of a node that does not exist, which MAAS does not use.
+// virtualIP is the address of a node that does not exist. MAAS does not use it.
 var virtualIP = env.Nodes(env.MaxNodes)[env.MaxNodes-1].Address
 
-// installWithVirtualIP gives the management cluster an address that survives the failure of each node that may have it.
+// installWithVirtualIP gives the management cluster a virtual IP, which moves when the node that has it fails.
 func (s *suite) installWithVirtualIP(t *testing.T) {
 	t.Helper()
 	for _, n := range env.Nodes(3) {
@@ -62,7 +62,7 @@ func (s *suite) published(t *testing.T) string {
 	return hc.Status.ControlPlaneEndpoint.Host
 }
 
-// heldBy checks that a node has the address, and that it is not the named one.
+// heldBy checks that a node has the address, and that its name is not the given one.
 func (s *suite) heldBy(not string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		holder, err := s.holder(ctx)

@@ -18,7 +18,7 @@ import (
 // auditLog is the audit log of service account requests, written by the management machine's API server.
 const auditLog = "management/root/var/log/kubernetes/audit*.log"
 
-// Asked holds the requests of a service account to the management cluster: verbs by "group/resource".
+// Asked holds the requests of a service account to the management cluster: the verbs of each "group/resource".
 type Asked struct {
 	Granted, Denied map[string][]string
 }

@@ -228,7 +228,7 @@ func PoolVersion(c client.Client, pool, version string) Check {
 	}
 }
 
-// PoolCondition checks that a condition of a NodePool has one of the reasons; its message must not be empty.
+// PoolCondition checks that a condition of a NodePool has the status, one of the reasons and a message.
 func PoolCondition(c client.Client, pool, conditionType, status string, reasons ...string) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		np := &hyperv1.NodePool{}
@@ -246,7 +246,7 @@ func PoolCondition(c client.Client, pool, conditionType, status string, reasons 
 	}
 }
 
-// ClusterCondition is PoolCondition for a HostedCluster.
+// ClusterCondition is like PoolCondition, but for a HostedCluster.
 func ClusterCondition(c client.Client, cluster, conditionType, status string, reasons ...string) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		hc := &hyperv1.HostedCluster{}
@@ -262,7 +262,7 @@ func ClusterCondition(c client.Client, cluster, conditionType, status string, re
 	}
 }
 
-// oneOf reports whether reason contains one of the expected ones; an empty list matches any.
+// oneOf reports whether reason contains one of the expected reasons; an empty list matches any reason.
 func oneOf(reason string, wanted []string) bool {
 	for _, want := range wanted {
 		if strings.Contains(reason, want) {

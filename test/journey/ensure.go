@@ -50,7 +50,7 @@ func image(flags []string) []string {
 	return nil
 }
 
-// EnsureVirtualPool is CreateVirtualPool, unless an earlier run created the pool. It returns the pool's replicas.
+// EnsureVirtualPool calls CreateVirtualPool unless an earlier run created the pool. It returns the pool's replicas.
 func (w *Walker) EnsureVirtualPool(ctx context.Context, cluster, pool string, replicas int) (int, error) {
 	return w.ensurePool(ctx, pool, replicas, func() error { return w.CreateVirtualPool(ctx, cluster, pool, replicas) })
 }

@@ -24,7 +24,7 @@ func (w *Walker) MAAS() (*maas.Client, error) {
 	return maas.NewClient(maas.Config{Endpoint: env.MAASURL, APIKey: strings.TrimSpace(string(key))})
 }
 
-// MAASReady checks that every machine of MAAS is Ready, so that none is allocated.
+// MAASReady checks that every machine of MAAS is Ready, which means that none is allocated.
 func MAASReady(c *maas.Client) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		all, err := c.ListMachines(ctx, maas.MachineFilter{})

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Goals on a warm machine of two cores.
+// Goals of the measurements, on a machine with two cores and warm caches.
 const (
 	goalAvailable = 90 * time.Second
 	goalNode      = 60 * time.Second
@@ -24,7 +24,7 @@ const (
 	goalRatio    = 1.3
 )
 
-// Mark starts the clock for later measurements: the creation of a cluster.
+// Mark restarts the clock of the scenario, so that measurements begin with the creation of a cluster.
 func (w *Walker) Mark() { w.began = time.Now() }
 
 // PrintMeasures prints the measurements and their goals.

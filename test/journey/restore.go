@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// onDemand is the name of backups on demand, and of what they need.
+// onDemand is the name of backups on demand, and of the objects that they need.
 const onDemand = "on-demand"
 
 // BackUp takes a backup into the environment's object store. It is encrypted for a key whose private part never reaches
@@ -64,9 +64,9 @@ func (w *Walker) StoreVariable() (name, value string) {
 	return "AWS_SHARED_CREDENTIALS_FILE", w.environment().StoreCredentials()
 }
 
-// Running returns what a restore must not change. These are machines in MAAS by their allocation, Nodes and pods of the
-// workload by their UIDs, and the restart counts of containers. owners are the MAAS users whose machines count; none
-// means all.
+// Running returns the state that a restore must not change. It has machines in MAAS by their allocation, Nodes and
+// the workload's pods by their UIDs, and restart counts of containers. It includes only the machines of the owners,
+// which are MAAS users; without owners, it includes all machines.
 func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ...string) (map[string]string, error) {
 	given, err := Allocated(ctx, m, owners...)
 	if err != nil {
@@ -98,7 +98,7 @@ func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ..
 	return found, nil
 }
 
-// Allocated maps system IDs to allocated machines; only those of the owners, if there are any.
+// Allocated maps system IDs to allocated machines. If owners are given, it returns only their machines.
 func Allocated(ctx context.Context, m *maas.Client, owners ...string) (map[string]maas.Machine, error) {
 	all, err := m.ListMachines(ctx, maas.MachineFilter{})
 	if err != nil {
@@ -113,8 +113,8 @@ func Allocated(ctx context.Context, m *maas.Client, owners ...string) (map[strin
 	return given, nil
 }
 
-// MAASAsked counts the requests to the simulated MAAS since the start of its counters, by operation; only those of the
-// users, if there are any.
+// MAASAsked counts the requests to the simulated MAAS since the start of its counters, by operation. If users are
+// given, it counts only their requests.
 func MAASAsked(ctx context.Context, users ...string) (map[string]int, error) {
 	var rows []struct {
 		Operation string

@@ -98,7 +98,7 @@ func (w *Walker) CreateCluster(ctx context.Context, name string, replicas int, e
 	return w.Type(ctx, append(argv, w.credentials(extra)...)...)
 }
 
-// credentials adds the environment's MAAS credentials, unless extra contains others.
+// credentials adds the environment's MAAS credentials, unless extra contains credentials.
 func (w *Walker) credentials(extra []string) []string {
 	flags := extra
 	if !has(extra, "--maas-endpoint") {

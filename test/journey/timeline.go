@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journey runs the scenario of a user: install, create a cluster, scale it, break it, destroy it, with the
-// programs that a user runs. The demo shows it, and the end-to-end tests check it.
+// Package journey runs the scenario of a user with the programs that a user runs. The user installs the operator,
+// creates a cluster, scales it, breaks it and destroys it. The demo shows the scenario, and the end-to-end tests
+// check it.
 package journey
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// StageVirtual is reached when the machines of a pool that MAAS composed are nodes.
+// StageVirtual is reached when MAAS has composed the machines of a pool and they have become nodes.
 const StageVirtual = "virtual machines ready"
 
 // AdminKeyFile returns the file with the API key of a MAAS administrator, which is required to compose machines.

@@ -91,7 +91,8 @@ func TestProgram(t *testing.T) {
 	g.Expect(w.Guest("demo", "get", "nodes")).To(Equal(strings.Fields("kubectl --kubeconfig /dev/dir/demo.kubeconfig get nodes")))
 }
 
-// TestReachTells checks that each change is printed once, and that an error of a restarting service is one of them.
+// TestReachTells checks that each change of progress is printed once, and that an error of a restarting service
+// counts as progress.
 func TestReachTells(t *testing.T) {
 	g := NewWithT(t)
 	var shown bytes.Buffer

@@ -26,8 +26,8 @@ type Write struct {
 	At time.Time
 }
 
-// Writes reads the successful writes of pods from the audit log, in order. It reads those since a time and of service
-// accounts of some namespaces. It leaves out Leases and events, which say nothing about other objects.
+// Writes reads the successful writes of pods from the audit log, in order. It includes only writes after since by
+// service accounts of the namespaces. It omits Leases and Events, which several pods may write at the same time.
 func (w *Walker) Writes(since time.Time, namespaces ...string) ([]Write, error) {
 	var all []Write
 	err := w.eachEvent(func(e event) {

@@ -109,7 +109,7 @@ func TestWalk(t *testing.T) {
 		w.Expect(w.out.String()).To(ContainSubstring("this version has none"))
 		w.untouched()
 	})
-	t.Run("When there is nothing to use, it should say so", func(t *testing.T) {
+	t.Run("When there is no machine or zone to use, it should succeed or name the unknown zone", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.walk(t.Context(), "admin", func(s *settings) { s.Confirmed, s.Zone = true, "default"; s.Pool = "default"; s.Image = "" })).To(Succeed())
 		w.Expect(w.walk(t.Context(), "alice", func(s *settings) { s.Zone = "nowhere" })).To(MatchError(ContainSubstring("nowhere")))
@@ -123,7 +123,7 @@ func TestWalkGivesBack(t *testing.T) {
 		"the response to a compose is lost":     {Kind: faults.LostAnswer, Operation: "vm-host.compose", Count: 1},
 		"commissioning fails":                   {Kind: faults.CommissionFails, Count: 1},
 	} {
-		t.Run("When "+name+" it should fail, and release what it allocated", func(t *testing.T) {
+		t.Run("When "+name+", it should fail and release what it allocated", func(t *testing.T) {
 			w := newWorld(t)
 			simtest.Fault(t, w.Simulator, rule)
 			w.Expect(w.walk(t.Context(), "admin", confirmed)).NotTo(Succeed())
@@ -163,13 +163,13 @@ func TestSettings(t *testing.T) {
 		environment map[string]string
 		says        string
 	}{
-		"nothing is set":             {nil, "set MAAS_ENDPOINT"},
-		"the key file is missing":    {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": dir + "/none"}, "MAAS_API_KEY_FILE"},
-		"the CA file is missing":     {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key, "MAAS_CA_BUNDLE_FILE": dir + "/none"}, "MAAS_CA_BUNDLE_FILE"},
-		"MAAS does not answer there": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key}, "checking the version"},
+		"nothing is set":          {nil, "set MAAS_ENDPOINT"},
+		"the key file is missing": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": dir + "/none"}, "MAAS_API_KEY_FILE"},
+		"the CA file is missing":  {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key, "MAAS_CA_BUNDLE_FILE": dir + "/none"}, "MAAS_CA_BUNDLE_FILE"},
+		"no MAAS answers the URL": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key}, "checking the version"},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should say so", func(t *testing.T) {
+		t.Run("When "+name+", the error should name the setting or the failed step", func(t *testing.T) {
 			var out bytes.Buffer
 			err := run(t.Context(), func(name string) string { return test.environment[name] }, &out)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.says)))

@@ -152,7 +152,8 @@ func (c *check) useHost(ctx context.Context, host *maas.VMHost) error {
 	return c.deploy(ctx, vm)
 }
 
-// await waits until the machine has a status; it may have the statuses of through before that.
+// await waits until the machine has the status want. It fails if the machine gets a status that is neither want nor
+// in through.
 func (c *check) await(ctx context.Context, m *maas.Machine, want maas.Status, through ...maas.Status) error {
 	var failed error
 	err := c.report.Wait(ctx, "machine "+m.Hostname, longest, c.interval, func(ctx context.Context) (progress.State, error) {
@@ -168,7 +169,8 @@ func (c *check) await(ctx context.Context, m *maas.Machine, want maas.Status, th
 	return errors.Join(err, failed)
 }
 
-// giveBackLeftovers releases and deletes what this check or an earlier one that was killed has allocated.
+// giveBackLeftovers releases or deletes all machines that this check, or an earlier check that was killed, has
+// allocated.
 func (c *check) giveBackLeftovers(ctx context.Context) error {
 	taken, err := c.maas.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{ours}})
 	if err != nil {

@@ -96,8 +96,8 @@ func TestPlaces(t *testing.T) {
 	g.Expect(filepath.Join(elsewhere, "c", "keys.json")).To(BeARegularFile())
 }
 
-// TestKeysThatCannotBeKept verifies that serve returns an error if it cannot write a key, because the user could not
-// read it.
+// TestKeysThatCannotBeKept verifies that serve returns an error if it cannot write the file of a generated key.
+// Without the file, the user has no way to get the key.
 func TestKeysThatCannotBeKept(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()

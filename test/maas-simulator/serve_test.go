@@ -121,7 +121,7 @@ func TestMistakes(t *testing.T) {
 		"the address is in use":           {[]string{"serve", "--listen", taken.Addr().String()}, "choose another address"},
 		"the state dir is a file":         {[]string{"serve", "--state-dir", bad}, "making --state-dir"},
 		"machines have no folder":         {[]string{"serve", "--boot", "netns"}, "--boot=netns needs"},
-		"dump is told nothing":            {[]string{"dump"}, "dump needs --url"},
+		"dump has no URL":                 {[]string{"dump"}, "dump needs --url"},
 		"dump has no key":                 {[]string{"dump", "--url", "http://127.0.0.1:1", "--api-key-file", filepath.Join(dir, "none")}, "no such file"},
 		"dump cannot write":               {[]string{"dump", "--url", "http://127.0.0.1:1", "--api-key-file", bad, "--output", dir}, "is a directory"},
 		"there is an argument":            {[]string{"serve", "now"}, "unknown command"},
@@ -129,7 +129,7 @@ func TestMistakes(t *testing.T) {
 		"the keys cannot be written":      {[]string{"serve", "--keys", filepath.Join(dir, "no", "keys.json")}, "writing API keys"},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should say what to do", func(t *testing.T) {
+		t.Run("When "+name+", the error should say what to do", func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := command()

@@ -48,7 +48,8 @@ type Config struct {
 	Env []string `json:"env,omitempty"`
 	// CgroupParent is DefaultCgroupParent if empty.
 	CgroupParent string `json:"cgroupParent,omitempty"`
-	// Boot is the name of the Boot, of those passed to Init, that runs before the units are started; empty for none.
+	// Boot is the key, in the map passed to Init, of the function that runs before the units are started; empty for
+	// none.
 	Boot string `json:"boot,omitempty"`
 	// BootData is passed to Boot.
 	BootData []byte `json:"bootData,omitempty"`

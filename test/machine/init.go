@@ -20,9 +20,9 @@ type System struct {
 	Config Config
 }
 
-// Init turns the process into a machine's PID 1 and does not return, if the process was started as one; otherwise it
-// does nothing. Programs that start machines must call it first in main (tests: in TestMain). boots are the programs
-// that Config.Boot can name.
+// Init runs the machine's PID 1 and does not return, if the process was started as a PID 1. Otherwise, it does
+// nothing. Programs that start machines must call it first in main (tests: in TestMain). boots maps the names that
+// Config.Boot can have to functions.
 func Init(boots map[string]Boot) {
 	if role, ok := roles[os.Args[0]]; ok {
 		os.Exit(role(boots))

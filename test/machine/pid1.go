@@ -162,8 +162,8 @@ func applyFiles() error {
 	return nil
 }
 
-// applySysctls continues after a setting that the kernel rejects, as systemd does. It returns all rejected settings:
-// most of them apply to the complete host.
+// applySysctls continues after a setting that the kernel rejects, as systemd does. It returns all rejected settings.
+// Most of them are global settings of the host, which a machine cannot change.
 func applySysctls(dir, content string) error {
 	var refused []error
 	for line := range strings.Lines(content) {

@@ -19,8 +19,8 @@ import (
 // exitReboot is the exit status of the manager if its machine is to reboot.
 const exitReboot = 86
 
-// snapshot records what a machine has before it boots, so that a reboot can remove what was added later. The namespaces
-// and PID 1 stay: they run during the complete reboot.
+// snapshot records what a machine has before it boots, so that a reboot can remove what was added later. The
+// namespaces and PID 1 stay during a reboot.
 type snapshot struct {
 	mounts, links []string
 }
@@ -103,7 +103,7 @@ func linkNames() ([]string, error) {
 	return names, nil
 }
 
-// unlink deletes the links that were added later, and addresses and rules of the others.
+// unlink deletes the links that were added later, and the addresses and rules of the other links.
 func (s snapshot) unlink(ctx context.Context) error {
 	now, err := linkNames()
 	if err != nil {

@@ -72,8 +72,8 @@ func (m *Machine) start(ctx context.Context) error {
 	return m.state.write()
 }
 
-// spawn starts PID 1 in new namespaces, moves it into its cgroup, and lets it continue. Until then it waits on a pipe:
-// if this process dies, it dies too.
+// spawn starts PID 1 in new namespaces, moves it into its cgroup, and lets it continue. Until then, PID 1 waits on a
+// pipe, and dies if this process dies.
 func (m *Machine) spawn() error {
 	console, err := os.OpenFile(m.state.Config.Console(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

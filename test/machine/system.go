@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/test/machine/tools"
 )
 
-// own lists files of the kernel of which a machine with an operating system has its own copies, by the name of the copy
-// in ownDir.
+// own lists the kernel files of which a machine with an operating system has its own copies. Keys are the names of
+// the copies in ownDir.
 var own = map[string]string{"boot-id": "proc/sys/kernel/random/boot_id", "cmdline": "proc/cmdline", "swaps": "proc/swaps"}
 
 const ownDir = "run/machine/kernel"
@@ -81,7 +81,7 @@ func linkTools() error {
 
 const generatorDir = "/usr/lib/systemd/system-generators"
 
-// generate runs the programs that generate units. It reports a failed one on the console, as systemd does.
+// generate runs the programs that generate units. It reports failed programs on the console, as systemd does.
 func generate(ctx context.Context, env []string) error {
 	args := []string{"/run/systemd/generator", "/run/systemd/generator.early", "/run/systemd/generator.late"}
 	for _, dir := range args {

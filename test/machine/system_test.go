@@ -30,12 +30,12 @@ func TestWriteOwn(t *testing.T) {
 
 func TestLater(t *testing.T) {
 	for name, test := range map[string]struct{ before, now, want []string }{
-		"nothing came":                 {[]string{"/", "/run"}, []string{"/", "/run"}, nil},
-		"some came":                    {[]string{"/", "/run"}, []string{"/", "/run", "/mnt", "/mnt/a"}, []string{"/mnt/a", "/mnt"}},
-		"some went":                    {[]string{"/", "/run"}, []string{"/"}, nil},
+		"nothing was mounted":          {[]string{"/", "/run"}, []string{"/", "/run"}, nil},
+		"mounts were added":            {[]string{"/", "/run"}, []string{"/", "/run", "/mnt", "/mnt/a"}, []string{"/mnt/a", "/mnt"}},
+		"mounts were removed":          {[]string{"/", "/run"}, []string{"/"}, nil},
 		"one was mounted over another": {[]string{"/", "/mnt"}, []string{"/", "/mnt", "/mnt", "/mnt"}, []string{"/mnt", "/mnt"}},
 	} {
-		t.Run("When "+name+" it should take away what came, the last first", func(t *testing.T) {
+		t.Run("When "+name+", later should return the new mounts, last first", func(t *testing.T) {
 			if diff := cmp.Diff(test.want, later(test.before, test.now)); diff != "" {
 				t.Error(diff)
 			}

@@ -87,7 +87,7 @@ var (
 	openshiftAPI  = regexp.MustCompile(`(?m)^\s*github\.com/openshift/api (\S+)$`)
 )
 
-// read reads what the payload must say of these sources.
+// read reads the versions and labels of these sources that a payload must contain.
 func (s *sources) read() (err error) {
 	if s.line, err = s.find("support/supportedversion/version.go", latestLine); err != nil {
 		return err
@@ -133,7 +133,8 @@ func (s *sources) build(ctx context.Context, say func(string, ...any)) error {
 			continue
 		}
 		start := time.Now()
-		// Optimizing the SDKs of all clouds takes longer than the programs run.
+		// Do not optimize: compiling the SDKs of all clouds with optimization takes longer than the programs run in
+		// this test.
 		cmd := exec.CommandContext(ctx, "go", "build", "-gcflags=all=-N -l", "-ldflags", "-s -w",
 			"-o", target+".part", "./"+name)
 		cmd.Dir = s.dir

@@ -27,7 +27,7 @@ var guestNamespaces = []string{
 	"openshift-network-operator", "openshift-operator-lifecycle-manager", "openshift-cluster-storage-operator",
 }
 
-// foreignKinds are kinds that other operators of a release bring, and which the release's config operator watches.
+// foreignKinds lists kinds that other operators of a release install, and that the release's config operator watches.
 var foreignKinds = []struct{ group, version, kind, plural, scope string }{
 	{"monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules", "Namespaced"},
 	{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", "Namespaced"},
@@ -38,8 +38,8 @@ var foreignKinds = []struct{ group, version, kind, plural, scope string }{
 	{"snapshot.storage.k8s.io", "v1", "VolumeSnapshot", "volumesnapshots", "Namespaced"},
 }
 
-// prepareGuest creates in the hosted cluster what the bootstrap container of its kube-apiserver and the
-// cluster-version-operator create: CRDs, namespaces, and the rights of the config operator.
+// prepareGuest replaces the bootstrap container of the kube-apiserver and the cluster-version-operator. It creates
+// CRDs, namespaces, and the rights of the config operator in the hosted cluster.
 func (s *suite) prepareGuest(ctx context.Context) error {
 	api, err := s.sources.openshiftAPIDir(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *suite) prepareGuest(ctx context.Context) error {
 	return s.apply(ctx, manifests.Bytes(), s.Guest(cluster, "apply", "--server-side", "--force-conflicts", "-f", "-"))
 }
 
-// otherSets are in the names of CRDs of other feature sets and other kinds of clusters.
+// otherSets lists parts of the file names of CRDs that belong to other feature sets or other kinds of clusters.
 var otherSets = []string{"-CustomNoUpgrade", "-DevPreviewNoUpgrade", "-TechPreviewNoUpgrade", "-OKD", "-SelfManagedHA"}
 
 // guestCRDs lists the CRDs of openshift/api that a hosted cluster has with the default feature set.

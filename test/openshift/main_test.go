@@ -41,19 +41,19 @@ const (
 
 // Timeouts of waits: many times what an idle computer needs.
 const (
-	// soon is for what takes seconds.
+	// soon is for steps that take seconds.
 	soon = 5 * time.Minute
-	// long is for a control plane that comes up, or for machines.
+	// long is for the start of a control plane or of machines.
 	long = 20 * time.Minute
 )
 
-// part is a part of the scenario.
+// part is one step of the scenario.
 type part struct {
 	name string
 	run  func(*suite, *testing.T)
 }
 
-// parts returns the scenario in the order in which it runs, after the operators are built and the environment is up.
+// parts returns the parts of the scenario in order. They run after the operators are built and the environment is up.
 func parts() []part {
 	return []part{
 		{"pushes a payload", (*suite).pushPayload},
@@ -93,7 +93,7 @@ type suite struct {
 	versions, releases [2]string
 }
 
-// TestOpenShift walks through the life of a hosted cluster of an OpenShift release.
+// TestOpenShift checks a hosted cluster of an OpenShift release: creation, nodes, updates and destruction.
 func TestOpenShift(t *testing.T) {
 	clone := os.Getenv(upstreamVariable)
 	if clone == "" {

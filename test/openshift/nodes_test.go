@@ -33,7 +33,7 @@ const (
 // heartbeat is the interval at which kubelets renew their leases.
 const heartbeat = 10 * time.Second
 
-// kubelets does for each machine that MAAS has deployed what the kubelet and the machine-config-daemon of RHCOS do. It
+// kubelets imitates the kubelet and the machine-config-daemon of RHCOS for each machine that MAAS has deployed. It
 // creates a Node, renews its lease, and reports an update in place. It stops when the test ends.
 func (s *suite) kubelets(t *testing.T) {
 	t.Helper()

@@ -25,8 +25,8 @@ import (
 // osRelease tells the ignition-server for which version of RHEL the programs in an image were built.
 var osRelease = []byte("NAME=\"Red Hat Enterprise Linux\"\nID=\"rhel\"\nVERSION_ID=\"9.6\"\nRHEL_VERSION=\"9.6\"\n")
 
-// fakeNames are the names under which the fake program is in its image. The ignition-server takes programs of the
-// machine-config-operator out of it, for both versions of RHEL.
+// fakeNames returns the paths of the fake program in its image. The ignition-server extracts programs of the
+// machine-config-operator from that image, for both versions of RHEL.
 func fakeNames() []string {
 	names := []string{"/usr/bin/fake", "/bin/bash", "/bin/sh", "/usr/bin/render", "/usr/bin/cluster-config-operator"}
 	for _, part := range []string{"operator", "controller", "server"} {

@@ -59,7 +59,7 @@ func (s *suite) pushPayload(t *testing.T) {
 	}
 }
 
-// create installs the operator, creates the HostedCluster, and does what the programs do that are fakes.
+// create installs the operator, creates the HostedCluster, and does the work of the programs that are fakes.
 func (s *suite) create(t *testing.T) {
 	ctx := t.Context()
 	s.must(t, s.replaceByFakes(ctx))
@@ -216,7 +216,7 @@ func (s *suite) join(t *testing.T) {
 	NewWithT(t).Expect(node.Items).To(HaveExactElements(HaveField("Spec.ProviderID", HavePrefix("maas://"))))
 }
 
-// configured checks that the only machine of a pool has what the release's ignition-server served.
+// configured checks that the only machine of a pool has the configuration that the release's ignition-server served.
 func (s *suite) configured(t *testing.T, pool string) infrav1.MaasMachine {
 	t.Helper()
 	machines, err := journey.Machines(t.Context(), s.c, cluster, pool)
@@ -232,7 +232,7 @@ func (s *suite) configured(t *testing.T, pool string) infrav1.MaasMachine {
 	return machines[0]
 }
 
-// replaceConfig adds a MachineConfig to the first pool, whose machine is replaced.
+// replaceConfig adds a MachineConfig to the first pool, and checks that the pool's machine is replaced.
 func (s *suite) replaceConfig(t *testing.T) {
 	before := s.configured(t, cluster)
 	s.patch(t, "nodepool", cluster, `{"spec":{"config":[{"name":%q}]}}`, s.machineConfig(t, "replaced"))
@@ -247,7 +247,7 @@ func (s *suite) replaceConfig(t *testing.T) {
 	s.reach(t, journey.StageNodes, long, s.PoolNodesReady(cluster, cluster, 1))
 }
 
-// updateInPlace creates a second pool, and changes its configuration: the machine stays.
+// updateInPlace creates a second pool, changes its configuration, and checks that its machine is not replaced.
 func (s *suite) updateInPlace(t *testing.T) {
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", inPlace,
 		"--cluster-name", cluster, "--replicas", "1", "--erase", "None", "--image", image,
@@ -261,7 +261,7 @@ func (s *suite) updateInPlace(t *testing.T) {
 	NewWithT(t).Expect(s.configured(t, inPlace).UID).To(Equal(before.UID), "an update in place keeps the machine")
 }
 
-// configVersion returns what the pool that is updated in place has come to.
+// configVersion returns the version of the configuration that the in-place pool has reached.
 func (s *suite) configVersion(t *testing.T) string {
 	t.Helper()
 	pool := &hyperv1.NodePool{}
@@ -269,7 +269,7 @@ func (s *suite) configVersion(t *testing.T) string {
 	return pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
 }
 
-// inPlaceDone waits until the pool has reached another configuration or version.
+// inPlaceDone waits until the in-place pool has completed an update to another configuration than before.
 func (s *suite) inPlaceDone(t *testing.T, before string) {
 	t.Helper()
 	s.reach(t, "update in place complete", long, func(ctx context.Context) (bool, string, error) {
@@ -308,7 +308,7 @@ func (s *suite) upgradeNodes(t *testing.T) {
 	}
 }
 
-// rights checks that the management cluster has denied the release's operators no request.
+// rights checks that the management cluster has not denied any request of the release's operators.
 func (s *suite) rights(t *testing.T) {
 	for _, account := range []string{
 		"control-plane-operator", "hosted-cluster-config-operator", "control-plane-pki-operator", "ignition-server",

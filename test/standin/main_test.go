@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestInPlaceOfProviders starts the fake provider with the arguments from the operator's manifests of the real
-// providers.
+// TestInPlaceOfProviders checks that the fake provider accepts the arguments of the real providers, as in the
+// operator's manifests.
 func TestInPlaceOfProviders(t *testing.T) {
 	for platform, kind := range map[string]string{"aws": "AWSCluster", "agent": "AgentCluster", "kubevirt": "KubevirtCluster"} {
-		t.Run("When it is started as the provider of "+platform+", it should know that, and have the mounts that it needs", func(t *testing.T) {
+		t.Run("When it is started as the provider of "+platform+", it should select its contract and find its mounts", func(t *testing.T) {
 			g := NewWithT(t)
 			raw, err := os.ReadFile(filepath.Join("../../hypershift-operator/platform", platform, "manifests/deployment.yaml"))
 			g.Expect(err).NotTo(HaveOccurred())

@@ -61,8 +61,7 @@ func writeNodeCertificates(first string, n env.Node, root string) error {
 	return writeKubeconfigs(own, root, admin, kubelet(n), pki.Leaf{Name: "kube-proxy", User: "system:kube-proxy"})
 }
 
-// writeCertificates creates what is missing of the control plane's certificates and kubeconfigs, and of the user's
-// kubeconfig.
+// writeCertificates creates the missing certificates and kubeconfigs of the control plane, and the user's kubeconfig.
 func writeCertificates(e env.Env, root string) error {
 	dir := filepath.Join(root, pkiDir)
 	authority, err := pki.Ensure(dir, "ca")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster runs the management cluster of the embedded environment: one machine with etcd, the control plane of
-// Kubernetes and a node, and as many other nodes as requested.
+// Package cluster runs the management cluster of the embedded environment. Its first machine has etcd, the control
+// plane of Kubernetes and a node; every other machine has a node.
 package cluster
 
 import (
@@ -24,9 +24,9 @@ const programs = "/opt/hypershift"
 // RegistryInside and storeInside are the paths of the registry's and the object store's folders in the machine.
 const RegistryInside, storeInside = "/var/lib/registry", "/var/lib/s3"
 
-// Start writes the files of a node's machine and starts it, unless it runs. It returns before the node is ready. The
-// first node must be started first: it signs the certificates of the others, and they are connected to it. nodes lists
-// all nodes of the cluster.
+// Start writes the files of a node's machine and starts it, unless it runs. It returns before the node is ready.
+// Start the first node first: it signs the certificates of the other nodes, and they are connected to it. The list
+// nodes contains all nodes of the cluster.
 func Start(ctx context.Context, e env.Env, n env.Node, nodes []env.Node) (*machine.Machine, error) {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
@@ -80,8 +80,8 @@ func Machine(e env.Env, n env.Node) machine.Config {
 	return config
 }
 
-// plugged returns a node's network: the first one has the bridge, with a link to the host, and each other one has a
-// link to the bridge.
+// plugged returns a node's network. The first node has the bridge and a link to the host; every other node has a link
+// to the bridge.
 func plugged(n env.Node) network.Config {
 	if !n.First() {
 		return network.Config{Links: []network.Link{{

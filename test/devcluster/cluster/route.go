@@ -15,9 +15,9 @@ import (
 // nodeLink is the interface of every node except the first.
 const nodeLink = "eth0"
 
-// ensureRoutes adds routes from a node to the pods of the other nodes, and to Services for the node itself. Without any
-// route, the kernel rejects a packet before kube-proxy's rules can redirect it, and the first node has no default
-// route. The kube-apiserver calls webhooks through Services.
+// ensureRoutes adds routes from a node to the pods of the other nodes, and to Services for the node itself. The
+// kube-apiserver needs the latter, because it calls webhooks through Services. Without any route, the kernel rejects
+// a packet before kube-proxy's rules can redirect it, and the first node has no default route.
 func ensureRoutes(n env.Node, nodes []env.Node) error {
 	device := nodeLink
 	if n.First() {

@@ -19,14 +19,14 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// pollInterval is the interval between checks of a condition; everything is on this machine.
+// pollInterval is the interval between checks of a condition. It is short because everything runs on this machine.
 const pollInterval = 100 * time.Millisecond
 
 // noProxy ignores the proxy of the user's environment: the addresses are local.
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-// Until calls condition until it returns nil, or until the context ends: the error then contains the last result of
-// condition.
+// Until calls condition until it returns nil or the context ends. When the context ends, the error contains the last
+// error of condition.
 func Until(ctx context.Context, condition func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -15,7 +15,7 @@ const (
 	Namespace = "hs-mgmt"
 	// Bridge connects the machines; it is in Namespace.
 	Bridge = "hsbr0"
-	// HostLink is the host's only interface of the environment.
+	// HostLink is the only interface that the environment adds to the host.
 	HostLink = "hs-host0"
 	// HostLinkPeer is the other end of HostLink, connected to Bridge.
 	HostLinkPeer = "hs-host1"

@@ -42,13 +42,13 @@ func Nodes(count int) []Node {
 	return nodes
 }
 
-// First reports whether it is the node with the control plane.
+// First reports whether n is the node with the control plane.
 func (n Node) First() bool { return n.Number == 1 }
 
 // Pods returns the node's part of PodNetwork.
 func (n Node) Pods() string { return n.pod(0) + "/24" }
 
-// PodGateway returns the node's own address in Pods. FirstPod and LastPod return the range of its pods' addresses.
+// PodGateway returns the node's own address in Pods.
 func (n Node) PodGateway() string { return n.pod(1) }
 
 // FirstPod returns the first address of the node's pods.

@@ -21,7 +21,7 @@ import (
 // tag is the tag under which users find our images in the registry; programs use the digest.
 const tag = "dev"
 
-// Built is a built image.
+// Built describes an image in the OCI layout.
 type Built struct {
 	// Name is the image's name, such as "kube".
 	Name string
@@ -121,8 +121,8 @@ func trusting(ca []byte) (*http.Transport, error) {
 	return transport, nil
 }
 
-// Seed adds the blobs of the OCI layout to a registry's blob folder, as hard links if the file system supports them:
-// Push then has no data to send.
+// Seed adds the blobs of the OCI layout to a registry's blob folder, so that Push has no data to send. It creates
+// hard links if the file system supports them.
 func Seed(from, blobs string) error {
 	source := layout.Path(from)
 	built, err := List(from)

@@ -12,20 +12,21 @@ import (
 // Published is the public registry whose names and layouts the environment's own builds use.
 const Published = "registry.k8s.io"
 
-// Versions of what is built from other modules, as in the image tags.
+// Versions of the programs that are built from other modules, as in the image tags.
 const (
 	EtcdVersion       = "3.6.8-0"
 	CoreDNSVersion    = "v1.14.4"
 	ClusterAPIVersion = "v1.13.6"
-	// PauseVersion is the version of the layout: the program is the environment's own.
+	// PauseVersion is the version of the published image whose layout we copy; the program is the environment's own.
 	PauseVersion = "3.10.2"
 )
 
-// sharedPrograms are one file, in one layer that the images of all of them share.
+// sharedPrograms lists the programs that are one file, in one layer that all of their images share.
 var sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
 
 // Recipes returns the images of the environment, made from the programs in bin and the host's certificates and packet
-// filter tools. Images that other projects publish have their names, paths, users and entrypoints.
+// filter tools. An image that another project publishes has the name, paths, user and entrypoint of the published
+// image.
 func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 	base, err := containerimage.Base()
 	if err != nil {

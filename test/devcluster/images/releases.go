@@ -13,13 +13,14 @@ import (
 
 // Release is a Kubernetes release whose programs are built.
 type Release struct {
-	// Folder is the folder of bin with its program.
+	// Folder is the folder in bin with its programs.
 	Folder string
 	// Version is its version, such as "1.36.3".
 	Version string
 	// Suffix is the suffix of its images in the OCI layout, and of its kubelet in bin/node.
 	Suffix string
-	// Others is the suffix of the images of a release that adds only a kubelet; empty for a release with its own images.
+	// Others is the suffix of the images that a release uses besides its kubelet; empty for a release with its own
+	// images.
 	Others string
 }
 

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// kubelet writes a program that prints its version, or fails to.
+// kubelet writes a fake kubelet that runs the shell script.
 func kubelet(g Gomega, bin, folder, script string) {
 	g.Expect(os.MkdirAll(filepath.Join(bin, folder), 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(bin, folder, "kubelet"), []byte("#!/bin/sh\n"+script+"\n"), 0o700)).To(Succeed())
@@ -40,7 +40,7 @@ func TestKubeletVersion(t *testing.T) {
 		"says something else": {"echo v1.36.4", `says its version is "v1.36.4"`},
 		"says nothing":        {"true", `says its version is ""`},
 	} {
-		t.Run("When a kubelet "+name+" it should be named, with what builds it", func(t *testing.T) {
+		t.Run("When a kubelet "+name+", the error should name it and say how to build it", func(t *testing.T) {
 			g, bin := NewWithT(t), t.TempDir()
 			kubelet(g, bin, "kube", tc.script)
 			_, err := KubeletVersion(t.Context(), filepath.Join(bin, "kube", "kubelet"))

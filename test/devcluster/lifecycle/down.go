@@ -49,8 +49,8 @@ func (e *Environment) Down(ctx context.Context) error {
 	return disown()
 }
 
-// mayRemove rejects the removal of anything that does not belong to this environment: a folder with other content, or
-// the machines of an environment in another folder.
+// mayRemove rejects the removal of anything that does not belong to this environment. Such things are a folder with
+// other content, and the machines of an environment in another folder.
 func (e *Environment) mayRemove() error {
 	if err := e.checkOwner(); err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 // namespaceDir is the folder of named network namespaces.
 const namespaceDir = "/run/netns"
 
-// pluggedMachines returns the machines whose link ends in the management machine: its interface there has the machine's
-// name. This finds machines even if their folders are gone.
+// pluggedMachines returns the machines that have a link to the management machine. The interface there has the
+// machine's name, so this finds machines even if their folders are gone.
 func pluggedMachines() ([]string, error) {
 	var links []netlink.Link
 	err := network.Do(env.Namespace, func() (err error) {

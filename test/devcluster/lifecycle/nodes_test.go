@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// stopped creates the folders of this number of nodes' machines, which do not run.
+// stopped creates the folders of the machines of count nodes, which do not run.
 func (e *Environment) stopped(g Gomega, count int) {
 	for _, n := range env.Nodes(count)[:count] {
 		g.Expect(os.MkdirAll(e.Node(n), 0o755)).To(Succeed())
@@ -29,18 +29,18 @@ func TestNodes(t *testing.T) {
 		want          int
 		wrong         string
 	}{
-		"none is there and none is asked for":       {0, 0, 1, ""},
-		"one is requested":                          {0, 1, 1, ""},
-		"as many as can be are asked for":           {0, env.MaxNodes, env.MaxNodes, ""},
-		"more than can be are asked for":            {0, env.MaxNodes + 1, 0, "--nodes 10: the management cluster has 1 to 9 nodes"},
-		"fewer than none are asked for":             {0, -1, 0, "--nodes -1"},
-		"one exists and none is requested":          {1, 0, 1, ""},
+		"no node exists and no number is requested": {0, 0, 1, ""},
+		"no node exists and one is requested":       {0, 1, 1, ""},
+		"the maximum is requested":                  {0, env.MaxNodes, env.MaxNodes, ""},
+		"more than the maximum are requested":       {0, env.MaxNodes + 1, 0, "--nodes 10: the management cluster has 1 to 9 nodes"},
+		"a negative number is requested":            {0, -1, 0, "--nodes -1"},
+		"one exists and no number is requested":     {1, 0, 1, ""},
 		"one exists and more are requested":         {1, 3, 0, "has one node: take it down first"},
-		"three are there and nothing is said":       {3, 0, 3, ""},
-		"three are there and fewer are asked for":   {3, 2, 3, ""},
-		"three are there and one more is asked for": {3, 4, 4, ""},
+		"three exist and no number is requested":    {3, 0, 3, ""},
+		"three exist and fewer are requested":       {3, 2, 3, ""},
+		"three exist and one more is requested":     {3, 4, 4, ""},
 	} {
-		t.Run("When "+name+" it should be known which nodes the cluster is to have", func(t *testing.T) {
+		t.Run("When "+name+", it should return the desired nodes or an error", func(t *testing.T) {
 			g, e := NewWithT(t), sandbox(t)
 			e.stopped(g, tc.there)
 			e.Nodes = tc.wanted
@@ -83,7 +83,7 @@ func TestNodeByName(t *testing.T) {
 	g.Expect(e.StopNode(t.Context(), "management")).To(MatchError(ContainSubstring("is the control plane of the management cluster: stop another one")))
 }
 
-// TestWipeNode checks that only the content of volumes is deleted, and not for a running node.
+// TestWipeNode checks that only the content of volumes is deleted, and that a running node is not wiped.
 func TestWipeNode(t *testing.T) {
 	g, e := NewWithT(t), sandbox(t)
 	e.stopped(g, 2)
@@ -133,7 +133,7 @@ func TestLinesOfALog(t *testing.T) {
 		"as many as are shown":         {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12"},
 		"one line more than are shown": {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n", "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13"},
 	} {
-		t.Run("When a log has "+name+" its end should be shown", func(t *testing.T) {
+		t.Run("When a log has "+name+", its end should be shown", func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(os.WriteFile(file, []byte(tc.text), 0o600)).To(Succeed())
 			g.Expect(tail(file)).To(Equal(tc.want))

@@ -39,7 +39,7 @@ type Agent struct {
 	Apply func(ctx context.Context, script string) error
 }
 
-// Run reconciles the rules until the context ends. The rules stay.
+// Run reconciles the rules until the context ends. It does not remove the rules at the end.
 func (a *Agent) Run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(a.Client, resync)
 	pods, namespaces, policies := factory.Core().V1().Pods(), factory.Core().V1().Namespaces(), factory.Networking().V1().NetworkPolicies()

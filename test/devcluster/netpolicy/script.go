@@ -115,8 +115,8 @@ func typesOf(policy *networkingv1.NetworkPolicy) []networkingv1.PolicyType {
 	return []networkingv1.PolicyType{ingress}
 }
 
-// rule returns one rule of a policy: each of its peers on each of its ports. listens returns the pod that a named port
-// refers to.
+// rule returns the nft rules for one rule of a policy: they allow each of its peers on each of its ports. listens
+// returns the pod that a named port refers to.
 func (c Cluster) rule(field, namespace string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort,
 	listens func(peer *corev1.Pod) *corev1.Pod, pods []*corev1.Pod,
 ) []string {

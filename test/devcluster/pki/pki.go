@@ -83,8 +83,8 @@ func (a *Authority) In(dir string) *Authority {
 	return &there
 }
 
-// Issue reads the certificate and key of the leaf in the authority's folder. It creates them if they are missing, about
-// to expire, of another authority or for other hosts.
+// Issue reads the certificate and key of the leaf in the authority's folder. It creates them if they are missing,
+// about to expire, signed by another authority or valid for other hosts.
 func (a *Authority) Issue(leaf Leaf) (Pair, error) {
 	pair, _, err := ensure(a.dir, leaf.Name, func(key *ecdsa.PrivateKey) ([]byte, error) {
 		template := &x509.Certificate{

@@ -61,7 +61,7 @@ func TestIssue(t *testing.T) {
 		"another user": func(l *Leaf) { l.User = "bob" },
 		"other groups": func(l *Leaf) { l.Groups = nil },
 	} {
-		t.Run("When the certificate must be for "+name+" it should be issued again", func(t *testing.T) {
+		t.Run("When the certificate must be for "+name+", it should be issued again", func(t *testing.T) {
 			g := NewWithT(t)
 			authority, err := Ensure(t.TempDir(), "ca")
 			g.Expect(err).NotTo(HaveOccurred())

@@ -34,8 +34,8 @@ func readManifest(file string) (keptManifest, error) {
 	return kept, nil
 }
 
-// sortForPutting puts images before the indexes that may list them, otherwise older before newer. Age alone is not
-// sufficient: file systems give files that are written within milliseconds the same time.
+// sortForPutting sorts images before the indexes that may list them, and otherwise older manifests before newer ones.
+// Age alone is not sufficient: file systems give files that are written within milliseconds the same time.
 func sortForPutting(kept []keptManifest) {
 	slices.SortStableFunc(kept, func(a, b keptManifest) int {
 		if order := boolCompare(a.isIndex(), b.isIndex()); order != 0 {

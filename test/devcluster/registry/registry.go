@@ -67,7 +67,7 @@ func Open(ctx context.Context, dir string) (*Registry, error) {
 
 func (r *Registry) manifests() string { return filepath.Join(r.dir, "manifests") }
 
-// restore puts the manifests in the order of their age: an index comes after its images.
+// restore puts the stored manifests into the library's store, images before the indexes that list them.
 func (r *Registry) restore(ctx context.Context) error {
 	entries, err := os.ReadDir(r.manifests())
 	if err != nil {

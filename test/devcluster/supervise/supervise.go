@@ -78,8 +78,8 @@ func (p Process) Start() error {
 // errRunning reports that the supervisor holds its lock.
 var errRunning = errors.New("it is running")
 
-// lock acquires the process's lock. The lock belongs to the open file: the supervisor inherits it, and it ends with the
-// supervisor in every case, so there is no stale state.
+// lock acquires the process's lock. The lock belongs to the open file, which the supervisor inherits. It always ends
+// with the supervisor, so there is no stale state.
 func (p Process) lock(how int) (*os.File, error) {
 	file, err := os.OpenFile(p.lockFile(), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -145,7 +145,7 @@ func (p Process) PID() int {
 	if err != nil {
 		return 0
 	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // An incomplete line means that there is none yet.
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // An incomplete file means that there is no ID yet.
 	return pid
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumes creates PersistentVolumes for the claims of one StorageClass. Each is a folder of the node that the
-// scheduler chose for the claim's first pod.
+// Package volumes creates PersistentVolumes for the claims of one StorageClass. Each volume is a folder of the node
+// that the scheduler chose for the claim's first pod.
 package volumes
 
 import (
@@ -81,7 +81,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile creates a volume for each claim that waits for one, and removes those whose claims are gone.
+// reconcile creates a volume for each claim that has none yet, and removes the volumes whose claims are gone.
 func (p *Provisioner) reconcile(ctx context.Context, claims corelisters.PersistentVolumeClaimLister, volumes corelisters.PersistentVolumeLister) error {
 	allClaims, err := claims.List(labels.Everything())
 	if err != nil {

@@ -5,8 +5,8 @@ package wake
 
 import "k8s.io/client-go/tools/cache"
 
-// OnChange sends to poke at each event. The channel has room for one value: a loop that reconciles everything needs one
-// notification.
+// OnChange sends to poke at each event. The channel needs room for one value only, because one reconcile covers all
+// earlier changes.
 func OnChange(poke chan<- struct{}) cache.ResourceEventHandlerFuncs {
 	wake := func() {
 		select {

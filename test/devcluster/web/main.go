@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command web serves a web page and contains a few diagnostic tools, for clusters whose images have no shell. Under its
-// own name it serves. With the name or first argument cat, fetch, hostname or lookup, it is that tool.
+// Command web serves a web page and contains a few diagnostic tools, for clusters whose images have no shell. If its
+// name or its first argument is cat, fetch, hostname or lookup, it runs that tool.
 package main
 
 import (

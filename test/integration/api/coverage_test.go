@@ -17,7 +17,7 @@ var theirs = []string{
 	"status.configuration.", "status.version.", "status.versionStatus.",
 }
 
-// TestEveryRuleHasACase checks the coverage of these tests: each rule of each kind has a case in testdata/rules.
+// TestEveryRuleHasACase checks that each rule of each kind has a case in testdata/rules.
 func TestEveryRuleHasACase(t *testing.T) {
 	cases := casesByKind(t)
 	rules, covered := 0, 0

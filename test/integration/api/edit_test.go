@@ -75,7 +75,7 @@ func TestSet(t *testing.T) {
 			"x": map[string]any{"y": "new"},
 		}))
 	})
-	t.Run("When the path leads nowhere, it should return an error", func(t *testing.T) {
+	t.Run("When the path does not exist and cannot be created, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(set(map[string]any{"a": []any{}}, "a[0].b", 3)).To(MatchError(ContainSubstring("a[0].b")))
 		g.Expect(set(map[string]any{"a": "text"}, "a.b", 3)).To(MatchError(ContainSubstring("a.b")))

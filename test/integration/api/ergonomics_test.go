@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestErgonomics checks the server responses that kubectl shows.
+// TestErgonomics checks what the server returns to kubectl: short names, categories and columns.
 func TestErgonomics(t *testing.T) {
 	config := testenv.Start(t, ours...)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
@@ -51,19 +51,19 @@ func TestErgonomics(t *testing.T) {
 			"Pool", "Age"}},
 	}
 	for _, kind := range kinds {
-		t.Run("When "+kind.resource.Resource+" are looked up it should have its short names and categories", func(t *testing.T) {
+		t.Run("When "+kind.resource.Resource+" are discovered, they should have their short names and categories", func(t *testing.T) {
 			g := NewWithT(t)
 			found := discover(t, config, kind.resource)
 			g.Expect(found.ShortNames).To(Equal(kind.shortNames))
 			g.Expect(found.Categories).To(Equal(kind.categories))
 		})
-		t.Run("When "+kind.resource.Resource+" are listed it should show its columns", func(t *testing.T) {
+		t.Run("When "+kind.resource.Resource+" are listed, the table should have their columns", func(t *testing.T) {
 			NewWithT(t).Expect(columns(t, config, kind.resource)).To(Equal(kind.columns))
 		})
 	}
 }
 
-// TestScale uses the scale subresource as kubectl scale and autoscalers do.
+// TestScale checks the scale subresource as kubectl scale and autoscalers use it.
 func TestScale(t *testing.T) {
 	g := NewWithT(t)
 	c, err := client.New(testenv.Start(t, ours...), client.Options{Scheme: scheme.Scheme})

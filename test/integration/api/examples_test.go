@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestExamples applies the manifests of docs/ unchanged.
+// TestExamples checks that the API server accepts the manifests of docs/ unchanged.
 func TestExamples(t *testing.T) {
 	config := rest.CopyConfig(testenv.Start(t, ours...))
 	var warned warnings
@@ -36,7 +36,7 @@ func TestExamples(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(len(paths)).To(BeNumerically(">=", 2))
 	for _, path := range paths {
-		t.Run("When "+filepath.Base(path)+" is applied it should be taken as it is", func(t *testing.T) {
+		t.Run("When "+filepath.Base(path)+" is applied, the server should accept it without a warning", func(t *testing.T) {
 			g := NewWithT(t)
 			warned = nil
 			for _, object := range readManifest(t, path) {

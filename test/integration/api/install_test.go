@@ -36,7 +36,7 @@ func TestInstall(t *testing.T) {
 		loaded, err := crds.Load(folder)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, crd := range loaded {
-			t.Run("When "+crd.Name+" is applied it should be taken without a warning", func(t *testing.T) {
+			t.Run("When "+crd.Name+" is applied, the server should accept it without a warning", func(t *testing.T) {
 				g := NewWithT(t)
 				warned = nil
 				g.Expect(c.Create(t.Context(), crd, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
@@ -74,7 +74,7 @@ func TestDefaults(t *testing.T) {
 		{"maasmachine", "spec.deployInMemory", nil, false},
 	}
 	for _, test := range cases {
-		t.Run("When "+test.path+" of "+test.file+" is not given it should have its default", func(t *testing.T) {
+		t.Run("When "+test.path+" of "+test.file+" is not set, it should have its default", func(t *testing.T) {
 			g := NewWithT(t)
 			source := base{File: test.file}
 			object := source.read(t)
@@ -90,8 +90,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestNoImageByDefault guards against a wrong default that would go unnoticed: the image that MAAS deploys depends on
-// the release payload.
+// TestNoImageByDefault checks that NodePools have no default image, because the image that MAAS deploys depends on
+// the release payload. A wrong default would go unnoticed.
 func TestNoImageByDefault(t *testing.T) {
 	t.Run("When a NodePool names no image, the schema should not set a default", func(t *testing.T) {
 		g := NewWithT(t)

@@ -12,19 +12,19 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// misread matches CEL expressions that kube-apiserver 1.31 handles wrongly, unlike newer ones. Its containsCIDR does
-// not find 10.133.0.0/16 in 10.132.0.0/14. It rejects a CRD that compares networks or addresses, since it has no cost
-// limit for them.
+// misread matches CEL expressions that kube-apiserver 1.31 handles wrongly, unlike newer versions. Its containsCIDR
+// does not find 10.133.0.0/16 in 10.132.0.0/14. It also rejects a CRD that compares networks or addresses, since it
+// cannot limit the cost of the comparison.
 var misread = regexp.MustCompile(`containsCIDR\(|(\bcidr\([^()]*\)|\bip\([^()]*\)|\.ip\(\)|\.masked\(\)) *[!=]=`)
 
-// TestRulesForOldServers checks statically what otherwise only `make test-kube-versions` tests, which does not run with
-// every test run.
+// TestRulesForOldServers checks that no rule uses an expression that kube-apiserver 1.31 misreads. It needs no
+// server, unlike `make test-kube-versions`, which does not run for each change.
 func TestRulesForOldServers(t *testing.T) {
 	for _, folder := range ours {
 		loaded, err := crds.Load(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		for _, crd := range loaded {
-			t.Run("When kube-apiserver 1.31 reads the rules of "+crd.Name+" it should find nothing that it misreads", func(t *testing.T) {
+			t.Run("When kube-apiserver 1.31 reads the rules of "+crd.Name+", it should find no expression that it misreads", func(t *testing.T) {
 				g := NewWithT(t)
 				text, err := json.Marshal(crd.Spec)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -45,7 +45,7 @@ func TestMisread(t *testing.T) {
 		"cidr(a).prefixLength() == cidr(b).prefixLength()": false,
 		"isIP(self) == has(self.x)":                        false,
 	} {
-		t.Run("When a rule says "+rule+" it should be told from the others", func(t *testing.T) {
+		t.Run("When a rule is "+rule+", misread should match only if old servers misread it", func(t *testing.T) {
 			NewWithT(t).Expect(misread.MatchString(rule)).To(Equal(want))
 		})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// elsewhere has an edit of each kind that no rule refers to.
+// elsewhere has an edit of a field of each kind to which no rule refers.
 var elsewhere = map[string]map[string]any{
 	"HostedCluster":                {"spec.labels": map[string]any{"tier": "one"}},
 	"HostedControlPlane":           {"spec.labels": map[string]any{"tier": "one"}},
@@ -30,8 +30,9 @@ var elsewhere = map[string]map[string]any{
 	"CertificateRevocationRequest": {"metadata.annotations": map[string]any{"a": "b"}},
 }
 
-// TestRatcheting stores what each rule rejects under CRDs without the rules, as an older version may have done. It then
-// changes other fields under the current CRDs.
+// TestRatcheting checks that objects that violate a rule can still be changed elsewhere. It stores what each rule
+// rejects under CRDs without the rules, as an older version may have done. It then changes other fields under the
+// current CRDs.
 func TestRatcheting(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
@@ -94,7 +95,7 @@ func storeRefused(t *testing.T, c client.Client) []violation {
 	return stored
 }
 
-// setRules adds or removes the rules of our CRDs, and waits until that has an effect on each.
+// setRules adds or removes the rules of our CRDs, and waits until each change takes effect.
 func setRules(t *testing.T, c client.Client, with bool) {
 	t.Helper()
 	for _, folder := range ours {
@@ -127,7 +128,7 @@ func setVersions(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResou
 	}).WithTimeout(patience).Should(Succeed(), crd.Name)
 }
 
-// waitForRules tries an object of each kind that violates a rule.
+// waitForRules sends an invalid object of each kind until the server's response shows whether it applies the rules.
 func waitForRules(t *testing.T, c client.Client, with bool) {
 	t.Helper()
 	for _, s := range readSuites(t) {

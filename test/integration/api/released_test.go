@@ -24,15 +24,16 @@ import (
 
 const repository = "../../.."
 
-// elsewhereNamespace is where the manifests are created again.
+// elsewhereNamespace is the namespace in which the manifests are created again.
 const elsewhereNamespace = "elsewhere"
 
 // marker is the name that this test's copy of a CRD refuses, so that the test sees which copy the server uses.
 const marker = "marker-of-this-schema"
 
-// TestReleased stores what the last release accepts under its CRDs, and reads, rewrites and creates it again under
-// those of today. These are the examples of the documentation, and all that the release's own tests store. It also
-// sends what the command lines of both versions create.
+// TestReleased checks that objects of the last release work with the current CRDs. It stores them under the CRDs of
+// the release. Then it reads, rewrites and creates each again under the current CRDs. The objects are the examples of
+// the documentation and all objects that the release's own tests store. It also sends what the command lines of both
+// versions create.
 func TestReleased(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
@@ -60,7 +61,7 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// acceptsCommands checks that the API server accepts, and keeps, what the command line of a version creates.
+// acceptsCommands checks in a dry run that the API server accepts what the command line of a version creates.
 func acceptsCommands(t *testing.T, c client.Client, what, folder string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "create-*.yaml"))
@@ -126,7 +127,7 @@ func (r *released) check(t *testing.T, c client.Client) {
 		"the user's manifest under the CRDs of today")
 }
 
-// releasedCRDs reads the CRDs of a release that users have objects of.
+// releasedCRDs reads the CRDs of a release from the folders that ours lists.
 func releasedCRDs(t *testing.T, folder string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var kinds []*apiextensionsv1.CustomResourceDefinition
@@ -168,7 +169,8 @@ func releasedObjects(t *testing.T, folder string) []released {
 	return objects
 }
 
-// acceptedObjects makes a base object, and what each case that does not choose a name accepts of it.
+// acceptedObjects returns a base object, and variants of it that the release accepts: one for each case that does not
+// change the name.
 func acceptedObjects(t *testing.T, folder, suite string, b base, cases []ruleCase) []released {
 	t.Helper()
 	object := b.readOf(t, folder)
@@ -189,7 +191,7 @@ func acceptedObjects(t *testing.T, folder, suite string, b base, cases []ruleCas
 	return objects
 }
 
-// applyToday replaces the CRDs by those of today, and waits until the server validates by them.
+// applyToday replaces the CRDs by the current ones, and waits until the server uses them for validation.
 func applyToday(t *testing.T, c client.Client, stored []released) {
 	t.Helper()
 	for _, folder := range ours {

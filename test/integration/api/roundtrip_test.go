@@ -34,8 +34,8 @@ import (
 
 const rounds = 50
 
-// TestRoundTrip writes random objects as JSON and reads them again. Nothing may change, and the CRD's schema may drop
-// nothing: that would mean that a field of the Go type is not in the CRD.
+// TestRoundTrip checks that random objects do not change when they are written as JSON and read again. The CRD's
+// schema may drop no field: a dropped field would mean that a field of the Go type is missing from the CRD.
 func TestRoundTrip(t *testing.T) {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{hyperv1.AddToScheme, certificatesv1alpha1.AddToScheme, infrav1.AddToScheme} {
@@ -45,7 +45,7 @@ func TestRoundTrip(t *testing.T) {
 		loaded, err := crds.Load(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		for _, crd := range loaded {
-			t.Run("When a random "+crd.Spec.Names.Kind+" is written and read it should be the same", func(t *testing.T) {
+			t.Run("When a random "+crd.Spec.Names.Kind+" is written and read, it should not change", func(t *testing.T) {
 				served, filler := structural(t, crd), newFiller(testenv.Random(t).Int64())
 				kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}
 				for range rounds {
@@ -95,8 +95,8 @@ func roundTrip(t *testing.T, object runtime.Object, served *structuralschema.Str
 	}
 }
 
-// isTheirs reports whether a field belongs to an OpenShift type and is behind a feature gate; OpenShift's own CRDs drop
-// it too.
+// isTheirs reports whether a field belongs to an OpenShift type and is behind a feature gate. OpenShift's own CRDs
+// drop such fields too.
 func isTheirs(path string) bool {
 	for _, prefix := range theirs {
 		if strings.HasPrefix(path, prefix) {
@@ -119,7 +119,7 @@ func newFiller(seed int64) *randfill.Filler {
 		},
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse(fmt.Sprintf("%dMi", c.Rand.Int31()))
-			_ = q.String() // String caches its result, so that a comparison with the written object finds the same cache.
+			_ = q.String() // String caches its result; the call makes the cache equal to that of the written object.
 		},
 		func(i *intstr.IntOrString, c randfill.Continue) {
 			*i = intstr.FromInt32(c.Rand.Int31())

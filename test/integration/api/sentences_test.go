@@ -25,7 +25,7 @@ const (
 	virtualized = "spec.platform"
 )
 
-// TestWrongValuesGetOneSentence writes values of an invalid form. The error is one sentence with an example, not a
+// TestWrongValuesGetOneSentence checks that the error for an invalid value is one sentence with an example, not a
 // regular expression or a parser error.
 func TestWrongValuesGetOneSentence(t *testing.T) {
 	c, err := client.New(testenv.Start(t, ours...), client.Options{Scheme: scheme.Scheme})
@@ -43,7 +43,7 @@ func TestWrongValuesGetOneSentence(t *testing.T) {
 			"deployTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
 		{"maasmachine", "spec.timeouts.boot", durations(),
 			"timeouts.boot must be a duration of at most 99999h, such as 30m or 1h30m"},
-		// An API server that compares one of the last two does not respond for hours.
+		// A rule that parsed one of the last two values as a quantity would block the API server for hours.
 		{
 			"hostedcluster", etcdSize, []any{"8 GB", "8Gb", "", 0, "1e2000000000", "1e-2000000000"},
 			"etcd.managed.storage.persistentVolume.size must be a quantity greater than 0, such as 8Gi",
@@ -98,8 +98,9 @@ func memory(sizes ...any) []any {
 	return sizes
 }
 
-// parser matches calls of CEL's parsers. Those of durations fail for invalid text, also in updates of a finalizer.
-// Those of quantities compute numbers with as many digits as an exponent requests.
+// parser matches calls of CEL's parsers on values that may be invalid. Parsing an invalid duration fails, which would
+// also reject an update of a finalizer. Parsing a quantity computes a number with as many digits as its exponent
+// requests.
 var parser = regexp.MustCompile(`\b(quantity|isQuantity|duration)\((self|oldSelf|string\(|[a-z]\b)`)
 
 func TestRulesCheckTheFormFirst(t *testing.T) {

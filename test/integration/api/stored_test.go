@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestOlderMaasCluster stores a MaasCluster as the provider's releases before v0.9 did, with a map as
-// status.failureDomains, and reads it with the current CRD.
+// TestOlderMaasCluster checks that the current CRD can read a MaasCluster of a provider release before v0.9, which
+// stored status.failureDomains as a map.
 func TestOlderMaasCluster(t *testing.T) {
 	g := NewWithT(t)
 	types := runtime.NewScheme()
@@ -56,7 +56,7 @@ func TestOlderMaasCluster(t *testing.T) {
 	g.Expect(c.Delete(t.Context(), probe)).To(Succeed())
 
 	key := client.ObjectKey{Namespace: namespace, Name: old.GetName()}
-	t.Run("When the object is listed with today's types, it should be decoded without its failure domains", func(t *testing.T) {
+	t.Run("When the object is listed with the current types, it should be decoded without its failure domains", func(t *testing.T) {
 		g := NewWithT(t)
 		var list infrav1.MaasClusterList
 		g.Expect(c.List(t.Context(), &list, client.InNamespace(namespace))).To(Succeed())
@@ -64,7 +64,7 @@ func TestOlderMaasCluster(t *testing.T) {
 		g.Expect(list.Items[0].Status.Ready).To(BeTrue())
 		g.Expect(list.Items[0].Status.FailureDomains).To(BeEmpty())
 	})
-	t.Run("When the status is written with today's types, the failure domains should be stored as a list", func(t *testing.T) {
+	t.Run("When the status is written with the current types, the failure domains should be stored as a list", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster := &infrav1.MaasCluster{}
 		g.Expect(c.Get(t.Context(), key, cluster)).To(Succeed())

@@ -63,7 +63,7 @@ type ruleCase struct {
 	Refuse map[string]any `json:"refuse"`
 }
 
-// ownData is the folder with the rules and objects of today.
+// ownData is the folder with the rules and objects of the current version.
 const ownData = "testdata"
 
 func readSuites(t *testing.T) map[string]suite {

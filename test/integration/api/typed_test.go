@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestControllersCanWrite stores each accepted object as its author wrote it, and writes it back as a controller does,
-// through the Go types. These drop zero values and normalize networks, which no rule may treat as a change.
+// TestControllersCanWrite checks that a controller can write each accepted object back through the Go types. These
+// drop zero values and normalize networks, which no rule may treat as a change.
 func TestControllersCanWrite(t *testing.T) {
 	g := NewWithT(t)
 	known := runtime.NewScheme()

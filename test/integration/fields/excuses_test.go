@@ -2,16 +2,16 @@
 
 package fields
 
-// excuse is why it is acceptable that nothing reads a field.
+// excuse gives the reason why a field that no code reads is acceptable.
 type excuse struct {
 	kinds []string
-	// path is the path of the field, or of one that contains it.
+	// path is the path of the field, or of a field that contains it.
 	path string
 	// where is the package that handles it.
 	where string
 	// says is the package's message to a user who sets the field, if it rejects or reports it.
 	says string
-	// field is the struct that the package reads as one value, with the type of its owner, if it does so.
+	// field is the key in source.uses of a struct that the package reads as one value; empty if it does not.
 	field string
 	// because is the reason in all other cases.
 	because string
@@ -42,8 +42,8 @@ var excuses = append([]excuse{
 	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
 }, ofTheCloud()...)
 
-// ofTheCloud returns fields of AWS for the component that calls AWS: the control-plane-operator of an OpenShift
-// payload, which gets the complete platform block.
+// ofTheCloud returns excuses for fields of AWS that only the control-plane-operator of an OpenShift payload reads. It
+// calls AWS, and gets the complete platform block.
 func ofTheCloud() []excuse {
 	var all []excuse
 	for _, path := range []string{

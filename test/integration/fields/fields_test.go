@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fields proves that no field of a spec is silently ignored: each is used by code, rejected, or reported as
-// without effect.
+// Package fields checks that no field of a spec is silently ignored: each field is used by code, rejected, or
+// reported as without effect.
 package fields
 
 import (
@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// specs lists what a user writes, by kind.
+// specs lists the specs that users write, by kind.
 var specs = []struct {
 	kind, path, spec string
 	// passedTo is the type to which an operator copies fields of the same name for another operator; empty if none.
@@ -82,7 +82,7 @@ func TestExcuses(t *testing.T) {
 	}
 }
 
-// readElsewhere lists fields that are read for OpenShift payloads, and have no effect with others.
+// readElsewhere lists fields that are read for OpenShift payloads, and have no effect with other payloads.
 var readElsewhere = []string{"networking.apiServer.port", "configuration.featureGate.featureSet"}
 
 // TestReportsAreTrue checks that a field that is read is not reported as without effect.
@@ -109,7 +109,7 @@ func TestReportsAreTrue(t *testing.T) {
 	}
 }
 
-// TestReported checks that the operators' reports distinguish a field that is set from one that is not.
+// TestReported checks that the operators' reports name a set field only if it has no effect or is rejected.
 func TestReported(t *testing.T) {
 	for path, want := range map[string]bool{
 		"fips": true, "configuration.oauth.tokenConfig.accessTokenMaxAgeSeconds": true, "secretEncryption.kms.provider": true,
@@ -118,7 +118,7 @@ func TestReported(t *testing.T) {
 		"configuration.apiServer.clientCA":                  false,
 		"configuration.apiServer.audit.customRules[].group": false,
 	} {
-		t.Run("When "+path+" is set it should be decided if it is reported as without effect", func(t *testing.T) {
+		t.Run("When "+path+" is set, the operators should report it only if it has no effect or is rejected", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := reported("HostedCluster", path)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -146,7 +146,7 @@ func (s *source) excuse(kind, path string) (string, error) {
 	return "reported without effect, or refused", nil
 }
 
-// check verifies what can be verified of an excuse.
+// check verifies an excuse against the code, as far as possible.
 func (s *source) check(e excuse) error {
 	if e.says != "" && !slices.ContainsFunc(s.texts[e.where], func(text string) bool { return strings.Contains(text, e.says) }) {
 		return fmt.Errorf("package %s does not say %q any more", e.where, e.says)

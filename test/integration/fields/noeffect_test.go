@@ -21,14 +21,14 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// report is what the operators report for an object in which one field is set.
+// report holds what the operators report for an object in which one field is set.
 type report struct{ refused, ineffective string }
 
 // reporters create reports, by the kind of object.
 var reporters = map[string]func(path string) (report, error){
 	"HostedCluster": func(path string) (report, error) {
 		hcp := &hyperv1.HostedControlPlane{}
-		// Providers are used only with this type, and all errors about them must name the providers.
+		// OIDC providers are valid only with this authentication type, and every error about a provider must name it.
 		isProvider := strings.HasPrefix(path, "configuration.authentication.oidcProviders")
 		if isProvider {
 			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Authentication: &configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}}
@@ -51,12 +51,13 @@ var reporters = map[string]func(path string) (report, error){
 		if err := setField(reflect.ValueOf(&pool.Spec), path); err != nil {
 			return report{}, err
 		}
-		// A field that only one distribution uses counts as used; the condition reports it for the other.
+		// A field that only one distribution uses counts as used, because the condition reports it for the other
+		// distribution.
 		return report{ineffective: strings.Join(nodepool.WithoutEffect(pool, distributions.Of(releaseinfo.OpenShift)), "\n")}, nil
 	},
 }
 
-// reported reports whether the operators name a field, or one that contains it, when it is set.
+// reported reports whether the operators name a set field, or a field that contains it.
 func reported(kind, path string) (bool, error) {
 	r, err := reportOn(kind, path)
 	return named(r.refused, path) || named(r.ineffective, path), err
@@ -84,7 +85,7 @@ var (
 	word  = `($|[^.\w])`
 )
 
-// named reports whether a text contains the path, or one above it, as a word.
+// named reports whether a text contains the path, or a parent path, as a word.
 func named(text, path string) bool {
 	text, path = index.ReplaceAllString(text, ""), index.ReplaceAllString(path, "")
 	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "."))] {

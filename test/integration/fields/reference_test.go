@@ -24,7 +24,7 @@ An OpenShift payload's own operators read the HostedControlPlane, which gets all
 This page is written by ` + "`UPDATE=1 go test ./test/integration/fields`" + `, which looks for the code that reads each field.
 `
 
-// TestReference checks that the page is up to date.
+// TestReference checks that docs/reference/fields.md is up to date.
 func TestReference(t *testing.T) {
 	s, err := loaded()
 	if err != nil {
@@ -57,7 +57,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// summarized keeps one field of those that share an excuse.
+// summarized returns fields with only the first of those that share an excuse.
 func summarized(fields []field) []field {
 	var all []field
 	for _, field := range fields {

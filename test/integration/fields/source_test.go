@@ -178,8 +178,8 @@ func movedIn(file *ast.File, info *types.Info) map[*ast.SelectorExpr]bool {
 	return moved
 }
 
-// appendedTo returns the list that an expression appends to; nil if it is no append. If the same list is written, that
-// does not use its value.
+// appendedTo returns the list that an expression appends to; nil if it is no append. An append to the same list does
+// not use the list's value.
 func appendedTo(e ast.Expr) *ast.SelectorExpr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || len(call.Args) == 0 {

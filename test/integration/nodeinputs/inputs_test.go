@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// TestInputs changes each input of the table and checks both ends: what a new machine gets, and whether running
-// machines are replaced.
+// TestInputs checks the effect of each input in the table: what a new machine gets after a change, and whether
+// running machines are replaced.
 func TestInputs(t *testing.T) {
 	registry := releasetest.Start(t)
 	for i, in := range nodeinput.Inputs {
@@ -64,7 +64,7 @@ func (w *world) compare(in nodeinput.Input, changed []string) {
 	}
 }
 
-// TestOneReader gives the operator and the ignition-server the same documents.
+// TestOneReader checks that the operator and the ignition-server accept and reject the same documents.
 func TestOneReader(t *testing.T) {
 	w := newWorld(t, releasetest.Start(t), "reader")
 	generator := &payload.Generator{Client: w.client, Namespace: w.hosted()}

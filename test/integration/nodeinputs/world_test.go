@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeinputs runs the operator's two controllers and the ignition-server on one management cluster, and checks
-// what a machine would get.
+// Package nodeinputs runs the operator's two controllers and the ignition-server on one management cluster, and
+// checks the configuration of new machines.
 package nodeinputs
 
 import (
@@ -158,7 +158,7 @@ func (w *world) reconcileTokens() {
 	}
 }
 
-// settle runs all controllers.
+// settle runs all controllers until the change of an input has reached the token Secret.
 func (w *world) settle() {
 	w.t.Helper()
 	w.reconcileCluster()
@@ -167,7 +167,7 @@ func (w *world) settle() {
 	w.reconcilePool()
 }
 
-// userData returns the name of the user-data for new machines; empty if there is none yet.
+// userData returns the name of the user-data Secret for new machines; empty if there is none yet.
 func (w *world) userData() string {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{}
@@ -191,7 +191,7 @@ func (w *world) condition(conditionType string) hyperv1.NodePoolCondition {
 	return hyperv1.NodePoolCondition{}
 }
 
-// node returns what a new machine of the pool gets, by file, unit and user.
+// node returns the configuration of a new machine of the pool, by file, unit and user.
 func (w *world) node() map[string]string {
 	w.t.Helper()
 	secret := &corev1.Secret{}
@@ -219,7 +219,8 @@ func (w *world) node() map[string]string {
 	return parts
 }
 
-// rest returns a plan without the parts that depend on all others: their name, and the list of their files.
+// rest returns a plan without the fields that change with any other part: the configuration hash and the list of
+// files.
 func (w *world) rest(source string) string {
 	w.t.Helper()
 	raw, err := dataurl.DecodeString(source)

@@ -2,7 +2,7 @@
 
 // Package ubuntunode deploys stock cloud images with the MAAS simulator, most with Debian's real cloud-init and one
 // with the real Ignition. It follows a machine until its kubelet requests a certificate. User-data, first stage,
-// node-agent, container runtime and kubelet are the real ones.
+// node-agent, container runtime and kubelet are real.
 package ubuntunode
 
 import (
@@ -132,7 +132,7 @@ func (s *site) push(image string, programs map[string]string) string {
 	return s.registry + "/" + image + ":1"
 }
 
-// nodeAgent builds the program for the ignition-server, and returns its folder.
+// nodeAgent builds node-agent for the ignition-server to serve, and returns its folder.
 func (s *site) nodeAgent() string {
 	s.t.Helper()
 	dir := s.t.TempDir()

@@ -68,7 +68,7 @@ func (s *site) input(apiURL string) nodeconfig.Input {
 	}
 }
 
-// ignitionServer serves a configuration, with node-agent.
+// ignitionServer serves a configuration and node-agent.
 func (s *site) ignitionServer(payload []byte) *httptest.Server {
 	s.t.Helper()
 	serve := server{token.Entry{Payload: payload}}
@@ -110,8 +110,8 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 	})
 }
 
-// TestIgnitionBecomesANode checks the other path to the same node: Ignition fetches node-agent as configured by the
-// ignition-server, and starts it.
+// TestIgnitionBecomesANode checks that a machine with Ignition becomes a node too: Ignition fetches node-agent as
+// configured by the ignition-server, and starts it.
 func TestIgnitionBecomesANode(t *testing.T) {
 	s := newSite(t)
 	apiURL, asked := s.api()

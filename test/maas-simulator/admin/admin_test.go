@@ -60,22 +60,22 @@ func TestLevers(t *testing.T) {
 		code  int
 		leads status.Status
 	}{
-		"it breaks":                     {status.Deployed, "broken?text=smoke", 204, status.Broken},
-		"it is repaired":                {status.Broken, "fixed", 204, status.Ready},
+		"a machine breaks":              {status.Deployed, "broken?text=smoke", 204, status.Broken},
+		"a Broken machine is repaired":  {status.Broken, "fixed", 204, status.Ready},
 		"a healthy machine is repaired": {status.Ready, "fixed", 409, status.Ready},
-		"a user releases it":            {status.Deployed, "release", 204, status.Releasing},
-		"it fails":                      {status.Deploying, "fail?text=why", 204, status.FailedDeployment},
+		"a user releases a machine":     {status.Deployed, "release", 204, status.Releasing},
+		"a deployment fails":            {status.Deploying, "fail?text=why", 204, status.FailedDeployment},
 		"an idle machine fails":         {status.Ready, "fail", 409, status.Ready},
-		"its status is set":             {status.Ready, "status?text=missing", 204, status.Missing},
-		"its status is nonsense":        {status.Ready, "status?text=tired", 409, status.Ready},
+		"the status is set":             {status.Ready, "status?text=missing", 204, status.Missing},
+		"the status is unknown":         {status.Ready, "status?text=tired", 409, status.Ready},
 		"an idle machine resumes":       {status.Ready, "resume", 409, status.Ready},
-		"it goes on":                    {status.Deploying, "resume", 204, status.Deploying},
-		"its hardware is tested":        {status.Deployed, "test", 204, status.Testing},
-		"its power is nonsense":         {status.Ready, "power?text=half", 409, status.Ready},
+		"a deployment resumes":          {status.Deploying, "resume", 204, status.Deploying},
+		"the hardware is tested":        {status.Deployed, "test", 204, status.Testing},
+		"the power state is unknown":    {status.Ready, "power?text=half", 409, status.Ready},
 		"the action is unknown":         {status.Ready, "paint", 404, status.Ready},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should show in MAAS", func(t *testing.T) {
+		t.Run("When "+name+", the response code and the machine's status should match", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.PowerState, m.Owner = test.from, "on", "alice" })

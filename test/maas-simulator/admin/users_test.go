@@ -39,7 +39,7 @@ func TestUsers(t *testing.T) {
 	g.Expect(answer).To(ContainSubstring("consumer:token:secret"))
 }
 
-// TestFaultOfAUser verifies that a fault of one user does not hit requests of others.
+// TestFaultOfAUser verifies that a fault of one user does not affect requests of other users.
 func TestFaultOfAUser(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

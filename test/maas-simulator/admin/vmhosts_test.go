@@ -32,7 +32,7 @@ func TestVMHostLevers(t *testing.T) {
 		"bare metal is deleted in LXD":     {"machines/one/lose", 409, 200},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should show in MAAS", func(t *testing.T) {
+		t.Run("When "+name+", the next compose request should show the effect", func(t *testing.T) {
 			g := NewWithT(t)
 			site := composed(t)
 			code, body := send(site, "POST /"+test.lever, "")

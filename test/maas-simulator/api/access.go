@@ -41,7 +41,7 @@ func (c *call) machine(r right) (*inventory.Machine, error) {
 	return m, nil
 }
 
-// edit returns the machine in the path for a change.
+// edit returns the machine in the path, to be changed by the caller.
 func (c *call) edit(r right) (*inventory.Machine, error) {
 	m, err := c.machine(r)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *call) edit(r right) (*inventory.Machine, error) {
 	return c.DB.Machines.Edit(m.SystemID), nil
 }
 
-// visible renders the machines that fit and that the user may see.
+// visible renders the machines that the user may see and for which fits returns true.
 func (c *call) visible(fits func(*inventory.Machine) bool) (list, error) {
 	var out list
 	for _, m := range c.DB.Machines.All() {

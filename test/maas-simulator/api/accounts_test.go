@@ -110,8 +110,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNamesOfPlaces verifies the valid names of zones and pools, and that hosts and machines follow a renamed or
-// deleted one.
+// TestNamesOfPlaces verifies the valid names of zones, pools and tags. Hosts and machines follow a renamed zone or
+// pool; a host of a deleted pool gets the default pool.
 func TestNamesOfPlaces(t *testing.T) {
 	site := simtest.New(t, simtest.WithVMHost)
 	story(t, site,

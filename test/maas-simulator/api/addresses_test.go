@@ -19,7 +19,7 @@ func TestReserve(t *testing.T) {
 		code int
 		says string
 	}{
-		"what is no address":                          {[]string{"ip", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
+		"an invalid address":                          {[]string{"ip", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
 		"an address in the ip_address parameter":      {[]string{"ip_address", "10.9.0.50"}, 200, ""},
 		"an address of another subnet":                {[]string{"ip", "10.9.0.50", "subnet", "storage-net"}, 400, "No known subnet for IP 10.9.0.50."},
 		"the address before a dynamic range":          {[]string{"ip", "10.9.0.199"}, 200, ""},
@@ -36,7 +36,7 @@ func TestReserve(t *testing.T) {
 		"a fully qualified name in an unknown domain": {[]string{"ip", "10.9.0.50", "hostname", "vip.nowhere"}, 404, noDomain},
 	}
 	for name, test := range tests {
-		t.Run("When the request names "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When a reservation requests "+name+", it should be accepted or rejected as by MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			story(t, site, ask("alice", reserve, test.form...).is(test.code, test.says))

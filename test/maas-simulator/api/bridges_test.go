@@ -124,22 +124,22 @@ func TestLinkForms(t *testing.T) {
 		"no mode":                              {nil, 400, `{"mode": ["Select a valid choice.  is not one of the available choices."]}`},
 		"an unknown subnet":                    {[]string{"mode", "AUTO", "subnet", "nowhere"}, 400, wrongNetwork},
 		"a subnet of another VLAN":             {[]string{"mode", "AUTO", "subnet", "2"}, 400, wrongNetwork},
-		"that, forced":                         {[]string{"mode", "auto", "subnet", "storage-net", "force", "true"}, 200, ""},
+		"a subnet of another VLAN, forced":     {[]string{"mode", "auto", "subnet", "storage-net", "force", "true"}, 200, ""},
 		"a static link without a subnet":       {[]string{"mode", "STATIC"}, 400, `{"subnet": ["This field is required."]}`},
-		"what is no address":                   {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
+		"an invalid address":                   {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
 		"an address outside the subnet":        {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.1.1"}, 400, `{"ip_address": ["IP address is not in the given subnet '10.9.0.0/24'."]}`},
 		"the first address of a dynamic range": {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.0.200"}, 400, `{"ip_address": ["IP address is within the dynamic range 10.9.0.200 to 10.9.0.250."]}`},
 		"the address before a dynamic range":   {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.0.199"}, 200, ""},
 		"a static link without an address":     {[]string{"mode", "STATIC", "subnet", "1"}, 200, ""},
-		"DHCP without a net":                   {[]string{"mode", "DHCP"}, 200, ""},
-		"nothing beside an address": {[]string{"mode", "LINK_UP"}, 400, `{"mode": ["Cannot configure interface to link up (with no IP address) while other links are ` +
+		"DHCP without a subnet":                {[]string{"mode", "DHCP"}, 200, ""},
+		"no address beside a link with one": {[]string{"mode", "LINK_UP"}, 400, `{"mode": ["Cannot configure interface to link up (with no IP address) while other links are ` +
 			`already configured. Specify force=True to override this behavior and unlink all other subnets."]}`},
-		"nothing, forced":                   {[]string{"mode", "LINK_UP", "force", "true"}, 200, ""},
+		"no address, forced":                {[]string{"mode", "LINK_UP", "force", "true"}, 200, ""},
 		"a gateway of a subnet without one": {[]string{"mode", "AUTO", "subnet", "2", "force", "true", "default_gateway", "true"}, 400, `{"default_gateway": ["Cannot set as default gateway because subnet has no gateway IP."]}`},
 		"a gateway without a subnet":        {[]string{"mode", "DHCP", "default_gateway", "true"}, 200, ""},
 	}
 	for name, test := range tests {
-		t.Run("When a link has "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When a link has "+name+", it should be accepted or rejected as by MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			before := site.Has("three").Interfaces[0].Links

@@ -31,8 +31,8 @@ func marked(t *testing.T, s status.Status, power string) *simtest.Site {
 	return site
 }
 
-// TestMarkBroken verifies that a machine that is on keeps the annotations of its previous owner, because the release
-// does not end.
+// TestMarkBroken verifies that a machine that is powered on keeps the annotations of its previous owner, because its
+// release never completes.
 func TestMarkBroken(t *testing.T) {
 	const gone, kept = "workload_annotations=map[]", "workload_annotations=map[mark:old]"
 	tests := map[string]struct {
@@ -59,7 +59,7 @@ func TestMarkBroken(t *testing.T) {
 			[]string{"status_name=Broken", "power_state=off", gone}, []string{"status_name=Deployed", "owner=<nil>", "power_state=off", gone}},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should be broken and fixed as on the server", func(t *testing.T) {
+		t.Run("When "+name+", marking it broken and fixed should have the effects of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := marked(t, test.status, test.power)
 			story(t, site,
@@ -78,7 +78,7 @@ func TestMarkBroken(t *testing.T) {
 	}
 }
 
-// TestOldMarks verifies that the next owner sees the annotations of the previous one, until a release ends.
+// TestOldMarks verifies that the next owner sees the annotations of the previous one until a release completes.
 func TestOldMarks(t *testing.T) {
 	g := NewWithT(t)
 	site := marked(t, status.Allocated, "on")

@@ -50,8 +50,8 @@ func (c *call) requestedInterfaces(h *inventory.VMHost, o order) ([]nicOrder, er
 	return nics, nil
 }
 
-// pickInterface returns the interface that fits best: a bridge before a bond before others, and the newest of equal
-// ones.
+// pickInterface returns the best matching interface: a bridge before a bond, a bond before other types, and the
+// newest of several equal ones.
 func pickInterface(host *inventory.Machine, w constraints.InterfaceOrder) *inventory.Interface {
 	var best *inventory.Interface
 	rank := map[string]int{"bridge": 2, "bond": 1}

@@ -51,30 +51,30 @@ func TestComposeForms(t *testing.T) {
 		says string // empty if the VM is composed
 		cpus int
 	}{
-		"all cores":                    {[]string{"cores", "14"}, "", 14},
-		"a whole number with decimals": {[]string{"cores", " 4.00 "}, "", 4},
-		"half a core":                  {[]string{"cores", "4.5"}, `{"cores": ["` + whole + `"]}`, 0},
-		"no cores":                     {[]string{"cores", "0"}, `{"cores": ["` + less + `1."]}`, 0},
-		"fewer than none":              {[]string{"cores", "-4"}, `{"cores": ["` + less + `1."]}`, 0},
-		"more than any":                {[]string{"cores", "99999999999999999999"}, `{"cores": ["` + more + `16."]}`, 0},
-		"the minimum memory":           {[]string{"memory", "1024"}, "", 1},
-		"less than that":               {[]string{"memory", "1023"}, `{"memory": ["` + less + `1024."]}`, 0},
-		"a slow processor":             {[]string{"cpu_speed", "299"}, `{"cpu_speed": ["` + less + `300."]}`, 0},
-		"the slowest":                  {[]string{"cpu_speed", "300"}, "", 1},
-		"one core twice":               {[]string{"pinned_cores", "3", "pinned_cores", "3"}, "", 1},
-		"three cores, in disorder":     {[]string{"pinned_cores", "9", "pinned_cores", "0", "pinned_cores", "15"}, "", 3},
-		"a core that does not exist":   {[]string{"pinned_cores", "0", "pinned_cores", "-1"}, `{"pinned_cores": ["Select a valid choice. -1 is not one of the available choices."]}`, 0},
-		"cores by name":                {[]string{"pinned_cores", "all"}, `{"pinned_cores": ["Select a valid choice. all is not one of the available choices."]}`, 0},
-		"the name of a machine":        {[]string{"hostname", "one"}, `{"hostname": ["Node with hostname \"one\" already exists"]}`, 0},
-		"the name of a controller":     {[]string{"hostname", "region"}, `{"hostname": ["Node with hostname \"region\" already exists"]}`, 0},
-		"a zone by name":               {[]string{"zone", "north"}, `{"zone": [` + noChoice + `]}`, 0},
-		"places by number":             {[]string{"zone", "2", "pool", "0", "domain", "1"}, "", 1},
-		"an unknown domain":            {[]string{"domain", "9"}, `{"domain": [` + noChoice + `]}`, 0},
-		"an architecture of the host":  {[]string{"architecture", "amd64/generic"}, "", 1},
-		"half of one":                  {[]string{"architecture", "amd64"}, `{"architecture": ["Select a valid choice. amd64 is not one of the available choices."]}`, 0},
+		"all cores":                     {[]string{"cores", "14"}, "", 14},
+		"a whole number with decimals":  {[]string{"cores", " 4.00 "}, "", 4},
+		"half a core":                   {[]string{"cores", "4.5"}, `{"cores": ["` + whole + `"]}`, 0},
+		"no cores":                      {[]string{"cores", "0"}, `{"cores": ["` + less + `1."]}`, 0},
+		"a negative number of cores":    {[]string{"cores", "-4"}, `{"cores": ["` + less + `1."]}`, 0},
+		"more cores than any host has":  {[]string{"cores", "99999999999999999999"}, `{"cores": ["` + more + `16."]}`, 0},
+		"the minimum memory":            {[]string{"memory", "1024"}, "", 1},
+		"less than the minimum memory":  {[]string{"memory", "1023"}, `{"memory": ["` + less + `1024."]}`, 0},
+		"a slow processor":              {[]string{"cpu_speed", "299"}, `{"cpu_speed": ["` + less + `300."]}`, 0},
+		"the slowest processor":         {[]string{"cpu_speed", "300"}, "", 1},
+		"one core twice":                {[]string{"pinned_cores", "3", "pinned_cores", "3"}, "", 1},
+		"three cores, in disorder":      {[]string{"pinned_cores", "9", "pinned_cores", "0", "pinned_cores", "15"}, "", 3},
+		"a core that does not exist":    {[]string{"pinned_cores", "0", "pinned_cores", "-1"}, `{"pinned_cores": ["Select a valid choice. -1 is not one of the available choices."]}`, 0},
+		"cores by name":                 {[]string{"pinned_cores", "all"}, `{"pinned_cores": ["Select a valid choice. all is not one of the available choices."]}`, 0},
+		"the name of a machine":         {[]string{"hostname", "one"}, `{"hostname": ["Node with hostname \"one\" already exists"]}`, 0},
+		"the name of a controller":      {[]string{"hostname", "region"}, `{"hostname": ["Node with hostname \"region\" already exists"]}`, 0},
+		"a zone by name":                {[]string{"zone", "north"}, `{"zone": [` + noChoice + `]}`, 0},
+		"a zone, pool and domain by ID": {[]string{"zone", "2", "pool", "0", "domain", "1"}, "", 1},
+		"an unknown domain":             {[]string{"domain", "9"}, `{"domain": [` + noChoice + `]}`, 0},
+		"an architecture of the host":   {[]string{"architecture", "amd64/generic"}, "", 1},
+		"half an architecture":          {[]string{"architecture", "amd64"}, `{"architecture": ["Select a valid choice. amd64 is not one of the available choices."]}`, 0},
 	}
 	for name, test := range tests {
-		t.Run("When a VM requests "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When a VM requests "+name+", it should be composed or rejected as by MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.WithVMHost)
 			if test.says != "" {
@@ -88,8 +88,8 @@ func TestComposeForms(t *testing.T) {
 	}
 }
 
-// TestRoom verifies that the host's resources of each kind are checked, and that the error message lists all that are
-// insufficient.
+// TestRoom verifies that the host's resources of each kind are checked, and that the error message lists all
+// insufficient resources.
 func TestRoom(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.WithVMHost)
@@ -116,20 +116,20 @@ func TestPoolsOfDisks(t *testing.T) {
 		storage string
 		want    string
 	}{
-		"no pool is named":              {pools(small, standard, large), "8,8", "3 3"},
-		"a pool is named":               {pools(small, standard, large), "8(large),8", "2 3"},
-		"several are named":             {pools(small, standard, large), "8(large,small),60(small,large)", "1 2"},
-		"an unknown pool is named":      {pools(small, standard), "8(gold)", "3"},
-		"the disks fill the pool":       {pools(small, standard), "20(small),50", "1 3"},
-		"the second disk has no room":   {pools(small, standard), "30,30", "500 Not enough space in default storage pool: std"},
-		"a named pool has no room":      {pools(small, standard), "15(small),15(small)", "500 Not enough storage space on storage pools: small"},
-		"none is the default":           {pools(small, large), "8,15", "1 2"},
-		"none is, and none has room":    {pools(small, large), "200", "500 Not enough storage space on any storage pools: small, large"},
-		"there is no pool":              {pools(), "8", "500 Not enough storage space on any storage pools: "},
-		"what it has is exactly enough": {pools(standard), "50", "3"},
+		"no pool is named":                      {pools(small, standard, large), "8,8", "3 3"},
+		"a pool is named":                       {pools(small, standard, large), "8(large),8", "2 3"},
+		"several pools are named":               {pools(small, standard, large), "8(large,small),60(small,large)", "1 2"},
+		"an unknown pool is named":              {pools(small, standard), "8(gold)", "3"},
+		"the disks fill the pool":               {pools(small, standard), "20(small),50", "1 3"},
+		"there is no space for the second disk": {pools(small, standard), "30,30", "500 Not enough space in default storage pool: std"},
+		"a named pool has no space":             {pools(small, standard), "15(small),15(small)", "500 Not enough storage space on storage pools: small"},
+		"no pool is the default":                {pools(small, large), "8,15", "1 2"},
+		"no pool is the default or has space":   {pools(small, large), "200", "500 Not enough storage space on any storage pools: small, large"},
+		"there is no pool":                      {pools(), "8", "500 Not enough storage space on any storage pools: "},
+		"the space is exactly sufficient":       {pools(standard), "50", "3"},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should put disks where the server does", func(t *testing.T) {
+		t.Run("When "+name+", the disks should be in the storage pools that MAAS selects", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.WithVMHost)
 			site.ChangeVMHost("lxd-1", test.host)
@@ -163,16 +163,16 @@ func TestNetworksOfVMs(t *testing.T) {
 		return site
 	}
 	tests := map[string]struct{ interfaces, want string }{
-		"anything":                        {"a:tag=any", "a 1 auto"},
-		"what is not a bridge":            {"a:tag=any,not_type=bridge;b:type=bridge", "a 2 auto, b 1 auto"},
-		"what carries no network":         {"a:tag=loose", "400 This pod does not match the specified networks."},
-		"what is not there":               {"a:tag=none", "400 This pod does not match the specified networks."},
-		"an interface without an address": {"a:type=bridge,mode=unconfigured", "a 1 link_up"},
-		"two addresses":                   {"a:ip=10.9.0.60,ip=10.9.0.61", "a 1 static static"},
-		"one address on two interfaces":   {"a:ip=10.9.0.60;b:ip=10.9.0.60", "a 1 static, b 1 static"},
+		"any interface":                     {"a:tag=any", "a 1 auto"},
+		"an interface that is not a bridge": {"a:tag=any,not_type=bridge;b:type=bridge", "a 2 auto, b 1 auto"},
+		"an interface without a network":    {"a:tag=loose", "400 This pod does not match the specified networks."},
+		"an interface that does not exist":  {"a:tag=none", "400 This pod does not match the specified networks."},
+		"an interface without an address":   {"a:type=bridge,mode=unconfigured", "a 1 link_up"},
+		"two addresses":                     {"a:ip=10.9.0.60,ip=10.9.0.61", "a 1 static static"},
+		"one address on two interfaces":     {"a:ip=10.9.0.60;b:ip=10.9.0.60", "a 1 static, b 1 static"},
 	}
 	for name, test := range tests {
-		t.Run("When a VM requests "+name+" it should be wired so", func(t *testing.T) {
+		t.Run("When a VM requests "+name+", its interfaces should have the networks and links that MAAS selects", func(t *testing.T) {
 			g := NewWithT(t)
 			site := bridged(t)
 			answer := site.Do("admin", "POST", "vm-hosts/7/?op=compose", "hostname", "vm", "interfaces", test.interfaces, "skip_commissioning", "true")
@@ -211,30 +211,30 @@ func hosts(t *testing.T) *simtest.Site {
 	return site
 }
 
-// TestWhichHost verifies the order of hosts for an allocation that no machine satisfies: hosts without over-commit are
-// first. The next host is used if one has insufficient resources.
+// TestWhichHost verifies the order of hosts for an allocation that no machine satisfies. Hosts without over-commit
+// are first, and a host with insufficient resources is skipped.
 func TestWhichHost(t *testing.T) {
 	tests := map[string]struct {
 		form []string
 		host string // empty if there is none
 	}{
-		"nothing is asked":                        {nil, "rigid"},
-		"a zone is requested":                     {[]string{"zone", "az1"}, "elastic"},
-		"tags are asked":                          {[]string{"tags", "big"}, "elastic"},
-		"tags are not wanted":                     {[]string{"not_tags", "big"}, "rigid"},
-		"a host is requested":                     {[]string{"pod", "elastic"}, "elastic"},
-		"a host is excluded":                      {[]string{"not_pod", "rigid"}, "elastic"},
-		"a host that cannot compose is requested": {[]string{"pod", "asleep"}, ""},
-		"more than a host has":                    {[]string{"cpu_count", "17"}, ""},
-		"less memory than a VM has":               {[]string{"mem", "512"}, ""},
-		"disks that have no room":                 {[]string{"storage", "2000"}, ""},
-		"cores with a fraction":                   {[]string{"cpu_count", "2.5"}, "rigid"},
-		"another kind of host":                    {[]string{"pod_type", "virsh"}, ""},
-		"an architecture with a subarchitecture":  {[]string{"arch", "amd64/generic"}, "rigid"},
-		"an unknown system ID":                    {[]string{"system_id", "zzzzzz"}, ""},
+		"nothing is requested":                                {nil, "rigid"},
+		"a zone is requested":                                 {[]string{"zone", "az1"}, "elastic"},
+		"tags are requested":                                  {[]string{"tags", "big"}, "elastic"},
+		"tags are excluded":                                   {[]string{"not_tags", "big"}, "rigid"},
+		"a host is requested":                                 {[]string{"pod", "elastic"}, "elastic"},
+		"a host is excluded":                                  {[]string{"not_pod", "rigid"}, "elastic"},
+		"a host that cannot compose is requested":             {[]string{"pod", "asleep"}, ""},
+		"more cores than a host has are requested":            {[]string{"cpu_count", "17"}, ""},
+		"less memory than a VM has is requested":              {[]string{"mem", "512"}, ""},
+		"disks larger than the storage pools are requested":   {[]string{"storage", "2000"}, ""},
+		"a fraction of a core is requested":                   {[]string{"cpu_count", "2.5"}, "rigid"},
+		"an unavailable kind of host is requested":            {[]string{"pod_type", "virsh"}, ""},
+		"an architecture with a subarchitecture is requested": {[]string{"arch", "amd64/generic"}, "rigid"},
+		"an unknown system ID is requested":                   {[]string{"system_id", "zzzzzz"}, ""},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should be composed there", func(t *testing.T) {
+		t.Run("When "+name+", the VM should be composed on the matching host", func(t *testing.T) {
 			g := NewWithT(t)
 			site := hosts(t)
 			if answer := site.Do("admin", "POST", "tags/", "name", "big"); answer.Code != 200 {

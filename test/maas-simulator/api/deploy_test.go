@@ -82,7 +82,7 @@ func TestDeploy(t *testing.T) {
 		"a Boolean parameter is invalid": {nil, []string{"ephemeral_deploy", "banana"}, 400, "Invalid ephemeral_deploy: Value should be 'true' or 'false'"},
 	}
 	for name, test := range refusals {
-		t.Run("When "+name+" it should refuse and leave the machine alone", func(t *testing.T) {
+		t.Run("When "+name+", the request should be rejected and the machine unchanged", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			if test.prepare != nil {
@@ -99,7 +99,7 @@ func TestDeploy(t *testing.T) {
 		"custom/node": "custom/node", "no": "custom/node",
 	}
 	for given, want := range series {
-		t.Run("When the series is "+given+" it should find the release", func(t *testing.T) {
+		t.Run("When the series is "+given+", the matching release should be deployed", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			answer := site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "distro_series", given)
@@ -140,7 +140,7 @@ func TestDeploy(t *testing.T) {
 			ask("admin", "GET machines/aaaaa2/").with("status_name=Allocated", "owner=admin", "ip_addresses=[]"),
 		)
 	})
-	t.Run("When the user-data is not base64, it should be kept as it came", func(t *testing.T) {
+	t.Run("When the user-data is not base64, it should be stored unchanged", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "user_data", "#!not base64")
@@ -224,7 +224,7 @@ func TestMachineFaults(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should end as the server ends it", func(t *testing.T) {
+		t.Run("When "+name+", the machine should have the status and message of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			_, err := site.Faults.Add(test.rule)
@@ -238,7 +238,7 @@ func TestMachineFaults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When releases fail or are slow, the machine should show it", func(t *testing.T) {
+	t.Run("When releases fail or are slow, the status of the machine should show it", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		add := func(r faults.Rule) {
@@ -394,7 +394,7 @@ func TestMetal(t *testing.T) {
 
 func TestPowerFailuresByVersion(t *testing.T) {
 	for version, code := range map[string]int{"3.4": 200, "3.5": 500, "3.6": 200} {
-		t.Run("When the version is "+version+" it should fail where that version fails", func(t *testing.T) {
+		t.Run("When the version is "+version+", a power failure should end the request or the operation as in that version", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Version = version })
 			_, err := site.Faults.Add(faults.Rule{Kind: faults.PowerError, Message: "no BMC"})

@@ -48,7 +48,7 @@ func ids(answer simtest.Answer) string {
 	return strings.Join(out, " ")
 }
 
-// TestEventFilters verifies the order of events, newest first, and their filters. A user sees no events of others'
+// TestEventFilters verifies that events are sorted, newest first, and filtered. A user sees no events of other users'
 // machines. Audit events are returned only on request.
 func TestEventFilters(t *testing.T) {
 	site := logged(t)

@@ -16,7 +16,7 @@ import (
 // dropped is the operation of a request whose connection a fault has closed.
 const dropped = "\x00dropped"
 
-// faulty runs an operation with the faults that hit it.
+// faulty runs an operation with the faults that match the request.
 func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 	hits := s.Faults.Request(c.operation, c.target())
 	if rule, hit := hits[faults.Latency]; hit {

@@ -85,7 +85,7 @@ func TestImageForms(t *testing.T) {
 		"content":                         {[]string{"name", "custom/mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
 		"no prefix":                       {[]string{"name", "mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
 		"another system":                  {[]string{"name", "rhel/8", "architecture", "amd64/generic", "content", "data"}, "", "rhel/8"},
-		"nothing":                         {nil, `{"architecture": ["This field is required."], "name": ["This field is required."]}`, ""},
+		"no parameters":                   {nil, `{"architecture": ["This field is required."], "name": ["This field is required."]}`, ""},
 		"the name of an operating system": {[]string{"name", "ubuntu", "architecture", "amd64/generic"}, `{"name": ["ubuntu is a reserved name"]}`, ""},
 		"the name of an operating system after a slash": {[]string{"name", "custom/centos", "architecture", "amd64/generic"}, `{"name": ["centos is a reserved name"]}`, ""},
 		"an unknown operating system": {[]string{"name", "plan9/mine", "architecture", "amd64/generic"},
@@ -94,7 +94,7 @@ func TestImageForms(t *testing.T) {
 			`{"filetype": ["Select a valid choice. iso is not one of the available choices."]}`, ""},
 	}
 	for name, test := range tests {
-		t.Run("When an image has "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When an image has "+name+", it should be created or rejected as by MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			if test.says != "" {

@@ -66,7 +66,7 @@ func (c *call) interfaceAt(m *inventory.Machine) int {
 	return slices.IndexFunc(m.Interfaces, func(nic inventory.Interface) bool { return isID(c.path[1], nic.ID) || nic.Name == c.path[1] })
 }
 
-// configurable returns the machine for a change of its network.
+// configurable returns the machine in the path if its network may be changed.
 func (c *call) configurable(verb string) (*inventory.Machine, error) {
 	m, err := c.edit(toAdmin)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // TestLinksInEveryStatus verifies that a network can change only if the machine is neither being installed nor in use.
 func TestLinksInEveryStatus(t *testing.T) {
 	for _, s := range status.All() {
-		t.Run("When a machine is "+s.String()+" it should link and unlink as the server does", func(t *testing.T) {
+		t.Run("When a machine is "+s.String()+", links should be changed or rejected as by MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := in(t, s)
 			nic := site.Has("aaaaa2").Interfaces[0]

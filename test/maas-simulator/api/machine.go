@@ -342,7 +342,7 @@ func unlockMachine(c *call) (any, error) {
 	return c.print.Machine(m), nil
 }
 
-// annotationKey matches the valid keys of annotations. MAAS fails on others.
+// annotationKey matches the valid keys of annotations. MAAS fails on all other keys.
 var annotationKey = regexp.MustCompile(`^[\w.-]{1,64}$`)
 
 // annotate sets the annotations of a machine. An empty value deletes its key.

@@ -73,40 +73,40 @@ func TestAllocate(t *testing.T) {
 		code int
 		says string
 	}{
-		"nothing is asked":                 {nil, "one", 200, ""},
-		"CPUs are asked":                   {[]string{"cpu_count", "3"}, "two", 200, ""},
-		"memory is asked":                  {[]string{"mem", "9000"}, "three", 200, ""},
-		"a negative amount of memory":      {[]string{"mem", "-5"}, "one", 200, ""},
-		"tags as a list":                   {[]string{"tags", "fast,gpu"}, "three", 200, ""},
-		"tags repeated":                    {[]string{"tags", "fast", "tags", "gpu"}, "three", 200, ""},
-		"a tag is excluded":                {[]string{"tags", "gpu", "not_tags", "fast"}, "five", 200, ""},
-		"one of two zones":                 {[]string{"zone", "north", "zone", "south"}, "two", 200, ""},
-		"not in a zone":                    {[]string{"not_in_zone", "default", "not_in_zone", "north"}, "four", 200, ""},
-		"a pool":                           {[]string{"pool", "blue"}, "two", 200, ""},
-		"not in a pool":                    {[]string{"not_in_pool", "default"}, "two", 200, ""},
-		"a name":                           {[]string{"name", "four"}, "four", 200, ""},
-		"a name with its domain":           {[]string{"name", "four.maas"}, "four", 200, ""},
-		"an id":                            {[]string{"system_id", "aaaaa3"}, "three", 200, ""},
-		"a root disk":                      {[]string{"storage", "root:100"}, "three", 200, ""},
-		"a second disk":                    {[]string{"storage", "root:10(ssd),data:900(rotary)"}, "three", 200, ""},
-		"the root disk is too small":       {[]string{"storage", "500"}, "", 409, `No available machine matches constraints: [('storage', ['500'])] (resolved to "storage=500")`},
-		"an interface":                     {[]string{"interfaces", "a:subnet=storage-net"}, "three", 200, ""},
-		"an interface tag is excluded":     {[]string{"interfaces", "a:not_tag=sriov", "cpu_count", "8"}, "three", 200, ""},
-		"a space":                          {[]string{"subnets", "space:prod", "cpu_count", "8"}, "three", 200, ""},
-		"too much memory":                  {[]string{"mem", "999999"}, "", 409, `No available machine matches constraints: [('mem', ['999999'])] (resolved to "mem=999999.0")`},
-		"several that do not fit":          {[]string{"zone", "south", "tags", "fast", "agent_name", "me"}, "", 409, `No available machine matches constraints: [('zone', ['south']), ('tags', ['fast']), ('agent_name', ['me'])] (resolved to "tags=fast zone=south")`},
-		"an unknown name":                  {[]string{"name", "it's"}, "", 409, `No available machine matches constraints: [('name', ["it's"])] (resolved to "name=it's")`},
-		"an unknown id":                    {[]string{"system_id", "zzzzzz"}, "", 409, "No machine with system ID zzzzzz available."},
-		"an unknown zone":                  {[]string{"zone", "x"}, "", 400, `{"zone": ["No such zone(s): x."]}`},
-		"an unknown excluded tag":          {[]string{"not_tags", "x"}, "", 400, `{"not_tags": ["No such tag(s): 'x'."]}`},
-		"an invalid number of CPUs":        {[]string{"cpu_count", "many"}, "", 400, `{"cpu_count": ["Invalid CPU count: number required."]}`},
-		"an invalid number of MiB":         {[]string{"mem", "8G"}, "", 400, `{"mem": ["Invalid memory: number of MiB required."]}`},
-		"an unknown architecture":          {[]string{"arch", "arm64"}, "", 400, `{"arch": ["Architecture not recognised."]}`},
-		"an unknown constraint":            {[]string{"colour", "red"}, "", 400, `{"colour": ["No such constraint."]}`},
-		"a malformed disk constraint":      {[]string{"storage", "big"}, "", 400, `{"storage": ["Malformed storage constraint, \"big\"."]}`},
-		"a malformed interface constraint": {[]string{"interfaces", "x"}, "", 400, `{"interfaces": ["Malformed constraint: 'x' (required format: '<label>:<key>=<value>[,<key2>=<value2>[,...]]')"]}`},
-		"an unknown space":                 {[]string{"interfaces", "a:space=x"}, "", 404, "No Space matches the given query."},
-		"an unknown subnet":                {[]string{"subnets", "nosuch"}, "", 400, `{"subnets": ["No matching subnets found."]}`},
+		"missing":                           {nil, "one", 200, ""},
+		"a number of CPUs":                  {[]string{"cpu_count", "3"}, "two", 200, ""},
+		"an amount of memory":               {[]string{"mem", "9000"}, "three", 200, ""},
+		"a negative amount of memory":       {[]string{"mem", "-5"}, "one", 200, ""},
+		"tags as a list":                    {[]string{"tags", "fast,gpu"}, "three", 200, ""},
+		"repeated tags":                     {[]string{"tags", "fast", "tags", "gpu"}, "three", 200, ""},
+		"an excluded tag":                   {[]string{"tags", "gpu", "not_tags", "fast"}, "five", 200, ""},
+		"one of two zones":                  {[]string{"zone", "north", "zone", "south"}, "two", 200, ""},
+		"not in a zone":                     {[]string{"not_in_zone", "default", "not_in_zone", "north"}, "four", 200, ""},
+		"a pool":                            {[]string{"pool", "blue"}, "two", 200, ""},
+		"not in a pool":                     {[]string{"not_in_pool", "default"}, "two", 200, ""},
+		"a name":                            {[]string{"name", "four"}, "four", 200, ""},
+		"a name with its domain":            {[]string{"name", "four.maas"}, "four", 200, ""},
+		"an id":                             {[]string{"system_id", "aaaaa3"}, "three", 200, ""},
+		"a root disk":                       {[]string{"storage", "root:100"}, "three", 200, ""},
+		"a second disk":                     {[]string{"storage", "root:10(ssd),data:900(rotary)"}, "three", 200, ""},
+		"a root disk larger than any":       {[]string{"storage", "500"}, "", 409, `No available machine matches constraints: [('storage', ['500'])] (resolved to "storage=500")`},
+		"an interface":                      {[]string{"interfaces", "a:subnet=storage-net"}, "three", 200, ""},
+		"an excluded interface tag":         {[]string{"interfaces", "a:not_tag=sriov", "cpu_count", "8"}, "three", 200, ""},
+		"a space":                           {[]string{"subnets", "space:prod", "cpu_count", "8"}, "three", 200, ""},
+		"too much memory":                   {[]string{"mem", "999999"}, "", 409, `No available machine matches constraints: [('mem', ['999999'])] (resolved to "mem=999999.0")`},
+		"several that no machine satisfies": {[]string{"zone", "south", "tags", "fast", "agent_name", "me"}, "", 409, `No available machine matches constraints: [('zone', ['south']), ('tags', ['fast']), ('agent_name', ['me'])] (resolved to "tags=fast zone=south")`},
+		"an unknown name":                   {[]string{"name", "it's"}, "", 409, `No available machine matches constraints: [('name', ["it's"])] (resolved to "name=it's")`},
+		"an unknown id":                     {[]string{"system_id", "zzzzzz"}, "", 409, "No machine with system ID zzzzzz available."},
+		"an unknown zone":                   {[]string{"zone", "x"}, "", 400, `{"zone": ["No such zone(s): x."]}`},
+		"an unknown excluded tag":           {[]string{"not_tags", "x"}, "", 400, `{"not_tags": ["No such tag(s): 'x'."]}`},
+		"an invalid number of CPUs":         {[]string{"cpu_count", "many"}, "", 400, `{"cpu_count": ["Invalid CPU count: number required."]}`},
+		"an invalid number of MiB":          {[]string{"mem", "8G"}, "", 400, `{"mem": ["Invalid memory: number of MiB required."]}`},
+		"an unknown architecture":           {[]string{"arch", "arm64"}, "", 400, `{"arch": ["Architecture not recognised."]}`},
+		"an unknown constraint":             {[]string{"colour", "red"}, "", 400, `{"colour": ["No such constraint."]}`},
+		"a malformed disk constraint":       {[]string{"storage", "big"}, "", 400, `{"storage": ["Malformed storage constraint, \"big\"."]}`},
+		"a malformed interface constraint":  {[]string{"interfaces", "x"}, "", 400, `{"interfaces": ["Malformed constraint: 'x' (required format: '<label>:<key>=<value>[,<key2>=<value2>[,...]]')"]}`},
+		"an unknown space":                  {[]string{"interfaces", "a:space=x"}, "", 404, "No Space matches the given query."},
+		"an unknown subnet":                 {[]string{"subnets", "nosuch"}, "", 400, `{"subnets": ["No matching subnets found."]}`},
 		"an interface on an unknown subnet": {[]string{"interfaces", "a:subnet=nosuch"}, "", 409,
 			`No available machine matches constraints: [('interfaces', ['a:subnet=nosuch'])] (resolved to "interfaces=a:subnet=nosuch")`},
 		"an unknown fabric":             {[]string{"fabrics", "x"}, "", 400, `{"fabrics": ["No matching fabrics found."]}`},
@@ -115,7 +115,7 @@ func TestAllocate(t *testing.T) {
 		"an unknown interface property": {[]string{"interfaces", "a:colour=red"}, "", 400, `{"interfaces": ["Unknown interfaces constraint: 'colour"]}`},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should choose as the server does", func(t *testing.T) {
+		t.Run("When the constraint is "+name+", the machine or error should be that of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			answer := site.Do("alice", "POST", "machines/?op=allocate", test.form...)
@@ -130,7 +130,7 @@ func TestAllocate(t *testing.T) {
 }
 
 func TestAllocateDetails(t *testing.T) {
-	t.Run("When no machine is left and there are no constraints, it should say just that", func(t *testing.T) {
+	t.Run("When no machine is left and there are no constraints, the error should name no constraints", func(t *testing.T) {
 		site := simtest.New(t, simtest.Rack)
 		for range 5 {
 			NewWithT(t).Expect(site.Do("alice", "POST", "machines/?op=allocate").Code).To(Equal(200))
@@ -305,7 +305,7 @@ func TestVersions(t *testing.T) {
 		"enable_kernel_crash_dump": {"3.6", "3.7", "main"}, "is_dpu": {"3.7", "main"},
 	}
 	for _, version := range []string{"3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "main"} {
-		t.Run("When the version is "+version+" it should have that version's fields and paths", func(t *testing.T) {
+		t.Run("When the version is "+version+", responses should have that version's fields and paths", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.WithVMHost, func(o *simulator.Options) { o.Version = version })
 			machine := site.Do("admin", "GET", "machines/aaaaa1/").Object()

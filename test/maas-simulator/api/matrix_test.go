@@ -195,7 +195,7 @@ func in(t *testing.T, s status.Status) *simtest.Site {
 func TestEveryOperationInEveryStatus(t *testing.T) {
 	for name, row := range matrix {
 		for _, s := range status.All() {
-			t.Run(fmt.Sprintf("When a machine is %s and %s is asked for it should do as the server does", s, name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("When a machine is %s, %s should succeed or fail as in MAAS", s, name), func(t *testing.T) {
 				g := NewWithT(t)
 				want, listed := row.by[s]
 				if !listed {

@@ -80,7 +80,7 @@ func TestTTL(t *testing.T) {
 		"0": "Ensure this value is greater than or equal to 1.", "-1": "Ensure this value is greater than or equal to 1.", "1": "", "604800": "",
 		"604801": "Ensure this value is less than or equal to 604800.", "1.5": "Enter a whole number.", "": "",
 	} {
-		t.Run("When the TTL is "+given+" it should be taken or refused", func(t *testing.T) {
+		t.Run("When the TTL is "+given+", it should be accepted only within its limits", func(t *testing.T) {
 			for path, field := range map[string]string{"dnsresources/1/": "address_ttl", "domains/1/": "ttl"} {
 				if want != "" {
 					story(t, site, ask("admin", "PUT "+path, field, given).is(400, `{"`+field+`": ["`+want+`"]}`))

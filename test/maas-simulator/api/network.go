@@ -47,7 +47,7 @@ func span(s inventory.Span) render.Object {
 	return render.Object{"start": s.Start.String(), "end": s.End.String(), "num_addresses": int64(s.Size())}
 }
 
-// reservedRanges renders the ranges in use. Adjacent ranges are merged, but dynamic ranges never with others.
+// reservedRanges renders the ranges in use. Adjacent ranges are merged, except dynamic ranges with other ranges.
 func reservedRanges(c *call, s *inventory.Subnet) (any, error) {
 	out := []any{}
 	for _, taken := range merged(c, s) {

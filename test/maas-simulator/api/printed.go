@@ -23,7 +23,8 @@ type encoded struct {
 	json json.RawMessage
 }
 
-// epoch changes when a table changes that responses of machines depend on, other than the machines.
+// epoch changes when any table changes on which the JSON of machines depends. It ignores the table of machines
+// itself.
 func epoch(db *inventory.DB) uint64 {
 	return db.Zones.Commits() + db.Pools.Commits() + db.Domains.Commits() + db.DNSResources.Commits() + db.DNSRecords.Commits() +
 		db.VLANs.Commits() + db.Fabrics.Commits() + db.Spaces.Commits() + db.Subnets.Commits() + db.VMHosts.Commits()

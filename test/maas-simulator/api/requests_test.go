@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestForeignFaults verifies the format of an injected error, which depends on the fault kind: MAAS or a proxy.
+// TestForeignFaults verifies that an injected error has the format of its source: MAAS or a proxy.
 func TestForeignFaults(t *testing.T) {
 	const plain, asJSON, html = "text/plain; charset=utf-8", "application/json", "text/html"
 	tests := map[string]struct {
@@ -30,17 +30,17 @@ func TestForeignFaults(t *testing.T) {
 		retry       string
 		maas        bool
 	}{
-		"nothing more":            {faults.Rule{Kind: faults.Error}, 503, plain, "The service is unavailable.", "10", true},
-		"words":                   {faults.Rule{Kind: faults.Error, Message: "no rack"}, 503, plain, "no rack", "10", true},
-		"another status":          {faults.Rule{Kind: faults.Error, Status: 409}, 409, plain, "Conflict", "", true},
-		"messages by field":       {faults.Rule{Kind: faults.Error, Status: 400, Message: `{"a": ["b"]}`}, 400, asJSON, `{"a": ["b"]}`, "", true},
-		"what only looks like it": {faults.Rule{Kind: faults.Error, Status: 400, Message: `{"a": `}, 400, plain, `{"a": `, "", true},
-		"a list":                  {faults.Rule{Kind: faults.Error, Status: 400, Message: `["a"]`}, 400, plain, `["a"]`, "", true},
-		"a proxy's error page":    {faults.Rule{Kind: faults.Proxy, Status: 502, Message: "<p>down</p>"}, 502, html, "<p>down</p>", "", false},
-		"a lost response":         {faults.Rule{Kind: faults.LostAnswer, Status: 504}, 504, plain, "Gateway Timeout", "", true},
+		"an error without a message":   {faults.Rule{Kind: faults.Error}, 503, plain, "The service is unavailable.", "10", true},
+		"an error with a message":      {faults.Rule{Kind: faults.Error, Message: "no rack"}, 503, plain, "no rack", "10", true},
+		"an error with another status": {faults.Rule{Kind: faults.Error, Status: 409}, 409, plain, "Conflict", "", true},
+		"messages by field":            {faults.Rule{Kind: faults.Error, Status: 400, Message: `{"a": ["b"]}`}, 400, asJSON, `{"a": ["b"]}`, "", true},
+		"invalid JSON":                 {faults.Rule{Kind: faults.Error, Status: 400, Message: `{"a": `}, 400, plain, `{"a": `, "", true},
+		"a JSON list":                  {faults.Rule{Kind: faults.Error, Status: 400, Message: `["a"]`}, 400, plain, `["a"]`, "", true},
+		"a proxy's error page":         {faults.Rule{Kind: faults.Proxy, Status: 502, Message: "<p>down</p>"}, 502, html, "<p>down</p>", "", false},
+		"a lost response":              {faults.Rule{Kind: faults.LostAnswer, Status: 504}, 504, plain, "Gateway Timeout", "", true},
 	}
 	for name, test := range tests {
-		t.Run("When the fault is "+name+" it should look so", func(t *testing.T) {
+		t.Run("When the fault is "+name+", the response should have its status, body and headers", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			simtest.Fault(t, site.Simulator, test.rule)
@@ -55,8 +55,8 @@ func TestForeignFaults(t *testing.T) {
 	}
 }
 
-// TestWhomAFaultHits verifies that a rule for a machine or VM host hits requests whose path has its ID, for rules by ID
-// and by name.
+// TestWhomAFaultHits verifies that a rule for a machine or VM host applies to the requests whose path has its ID. The
+// rule may name the ID or the name.
 func TestWhomAFaultHits(t *testing.T) {
 	hits := func(rule faults.Rule, requests map[string]bool) {
 		t.Helper()
@@ -82,11 +82,11 @@ func TestWhomAFaultHits(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatEnd verifies that interrupted responses are not counted, and that a request costs the same if its
-// client disconnects.
+// TestConnectionsThatEnd verifies that interrupted responses are not counted, and that an operation is completed if
+// its client disconnects.
 func TestConnectionsThatEnd(t *testing.T) {
 	for _, kind := range []faults.Kind{faults.Drop, faults.DropAfter} {
-		t.Run("When the fault is "+string(kind)+" it should abort", func(t *testing.T) {
+		t.Run("When the fault is "+string(kind)+", the connection should be closed without a response", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			simtest.Fault(t, site.Simulator, faults.Rule{Kind: kind, Count: 1})
@@ -182,7 +182,8 @@ func TestPaths(t *testing.T) {
 	story(t, old, ask("alice", "GET users/op-whoami").is(404, unknown+"users/op-whoami."), ask("alice", "GET users/?op=whoami").with("username=alice"))
 }
 
-// TestCredentialsElsewhere verifies credentials in the query or in the form, which are then no parameters.
+// TestCredentialsElsewhere verifies that credentials may be in the query or the form, and that they are then not read
+// as parameters.
 func TestCredentialsElsewhere(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

@@ -54,7 +54,7 @@ func TestRights(t *testing.T) {
 	for need, requests := range rights {
 		for _, request := range requests {
 			for _, caller := range callers {
-				t.Run(fmt.Sprintf("When %s asks for %s (locked: %t) it should be as on the server", caller.user, request, caller.locked), func(t *testing.T) {
+				t.Run(fmt.Sprintf("When %s sends %s (locked: %t), the user's rights should decide", caller.user, request, caller.locked), func(t *testing.T) {
 					g := NewWithT(t)
 					site := simtest.New(t, simtest.Rack)
 					site.Change("aaaaa2", func(m *inventory.Machine) {

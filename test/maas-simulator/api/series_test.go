@@ -47,18 +47,18 @@ func TestKernels(t *testing.T) {
 		code           int
 		says           string // the kernel, or the error
 	}{
-		"none is asked for":            {[]string{hwe, jammy}, "jammy", "", 200, "ga-22.04"},
-		"the newer kernel":             {[]string{jammy, hwe}, "jammy", "hwe-22.04", 200, "hwe-22.04"},
-		"that of another release":      {[]string{jammy, noble}, "jammy", "ga-24.04", 400, `{"hwe_kernel": ["ga-24.04 is not available for ubuntu/jammy on amd64/generic."]}`},
-		"that of another architecture": {[]string{jammy, "ubuntu/jammy arm64/hwe-22.04"}, "jammy", "hwe-22.04", 400, `{"hwe_kernel": ["hwe-22.04 is not available for ubuntu/jammy on amd64/generic."]}`},
-		"an image that names its base": {[]string{jammy, noble, `mine amd64/generic , "base_image": "ubuntu/noble"`}, "mine", "", 200, "ga-24.04"},
-		"an image without a base":      {[]string{jammy, noble, "mine amd64/generic"}, "mine", "", 200, "ga-22.04"},
-		"the other kernel of the base": {[]string{jammy, hwe, `mine amd64/generic , "base_image": "ubuntu/jammy"`}, "mine", "hwe-22.04", 200, "hwe-22.04"},
-		"an image with a missing base": {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "", 200, "<nil>"},
-		"a kernel of a missing base":   {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "ga-20.04", 400, `{"hwe_kernel": ["ga-20.04 is not available for custom/mine on amd64/generic."]}`},
+		"no kernel":                        {[]string{hwe, jammy}, "jammy", "", 200, "ga-22.04"},
+		"the newer kernel":                 {[]string{jammy, hwe}, "jammy", "hwe-22.04", 200, "hwe-22.04"},
+		"a kernel of another release":      {[]string{jammy, noble}, "jammy", "ga-24.04", 400, `{"hwe_kernel": ["ga-24.04 is not available for ubuntu/jammy on amd64/generic."]}`},
+		"a kernel of another architecture": {[]string{jammy, "ubuntu/jammy arm64/hwe-22.04"}, "jammy", "hwe-22.04", 400, `{"hwe_kernel": ["hwe-22.04 is not available for ubuntu/jammy on amd64/generic."]}`},
+		"an image that names its base":     {[]string{jammy, noble, `mine amd64/generic , "base_image": "ubuntu/noble"`}, "mine", "", 200, "ga-24.04"},
+		"an image without a base":          {[]string{jammy, noble, "mine amd64/generic"}, "mine", "", 200, "ga-22.04"},
+		"the other kernel of the base":     {[]string{jammy, hwe, `mine amd64/generic , "base_image": "ubuntu/jammy"`}, "mine", "hwe-22.04", 200, "hwe-22.04"},
+		"an image with a missing base":     {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "", 200, "<nil>"},
+		"a kernel of a missing base":       {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "ga-20.04", 400, `{"hwe_kernel": ["ga-20.04 is not available for custom/mine on amd64/generic."]}`},
 	}
 	for name, test := range tests {
-		t.Run("When the request is for "+name+" it should be installed with the kernel that the server takes", func(t *testing.T) {
+		t.Run("When the request is for "+name+", the deployment should get the kernel that MAAS selects", func(t *testing.T) {
 			site := simtest.New(t, images(test.images...))
 			deploy := ask("alice", "POST machines/aaaaa1/?op=deploy", "distro_series", test.series, "hwe_kernel", test.kernel)
 			if test.code != 200 {
@@ -70,8 +70,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// TestSeriesByVersion verifies that versions from 3.6 on accept numbers for names, and that the default release depends
-// on the images.
+// TestSeriesByVersion verifies that versions from 3.6 on accept release numbers instead of names, and that the
+// default release depends on the images.
 func TestSeriesByVersion(t *testing.T) {
 	all := []string{"ubuntu/focal amd64/ga-20.04", "ubuntu/jammy amd64/ga-22.04", "ubuntu/noble amd64/ga-24.04", "centos/centos70 amd64/generic", "rocky9 amd64/generic"}
 	tests := map[string]struct {
@@ -79,8 +79,8 @@ func TestSeriesByVersion(t *testing.T) {
 		images         []string
 		want           string
 	}{
-		"jammy is there":                                  {"3.4", "", all, "ubuntu/jammy"},
-		"jammy is not there":                              {"3.4", "", []string{all[0], all[2], all[3]}, "ubuntu/noble"},
+		"missing and jammy has an image":                  {"3.4", "", all, "ubuntu/jammy"},
+		"missing and jammy has no image":                  {"3.4", "", []string{all[0], all[2], all[3]}, "ubuntu/noble"},
 		"a release number in 3.6":                         {"3.6", "20.04", all, "ubuntu/focal"},
 		"a release number with its system in 3.7":         {"3.7", "ubuntu/24.04", all, "ubuntu/noble"},
 		"a release number in 3.5":                         {"3.5", "20.04", all, ""},
@@ -91,7 +91,7 @@ func TestSeriesByVersion(t *testing.T) {
 		"a release without its operating system":          {"3.4", "centos70", all, "centos/centos70"},
 	}
 	for name, test := range tests {
-		t.Run("When the series is "+name+" it should be found, or not", func(t *testing.T) {
+		t.Run("When the series is "+name+", the deployment should find the image or be rejected as by MAAS", func(t *testing.T) {
 			site := simtest.New(t, images(test.images...), ofVersion(test.version))
 			answer := site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "distro_series", test.given)
 			g := NewWithT(t)
@@ -116,7 +116,7 @@ func TestSeriesByVersion(t *testing.T) {
 	})
 }
 
-// TestWithdrawnByVersion verifies which options each version rejects, and who may use the others.
+// TestWithdrawnByVersion verifies which options each version rejects, and which users may use the other options.
 func TestWithdrawnByVersion(t *testing.T) {
 	const rackd, toMemory = "Installing rackd on a deployed machine is not supported.", "Deployment to memory not supported for "
 	tests := map[string]struct {
@@ -140,12 +140,12 @@ func TestWithdrawnByVersion(t *testing.T) {
 		"Ubuntu in memory":               {"3.2", "alice", []string{"distro_series", "jammy", "ephemeral_deploy", "true"}, 200, ""},
 		"an invalid Boolean in 3.5":      {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "perhaps"}, 400, toMemory + "custom/disk on amd64/generic"},
 		"an invalid Boolean in 3.4":      {"3.4", "alice", []string{"enable_hw_sync", "perhaps"}, 400, "Invalid enable_hw_sync: Value should be 'true' or 'false'"},
-		"another that is none in 3.4":    {"3.4", "alice", []string{"bridge_stp", "perhaps"}, 400, "Invalid bridge_stp: Value should be 'true' or 'false'"},
+		"another invalid Boolean in 3.4": {"3.4", "alice", []string{"bridge_stp", "perhaps"}, 400, "Invalid bridge_stp: Value should be 'true' or 'false'"},
 		"a Boolean that is false in 3.5": {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "no"}, 200, ""},
 		"an empty Boolean in 3.5":        {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", ""}, 200, ""},
 	}
 	for name, test := range tests {
-		t.Run("When the deployment has "+name+" it should be as in that version", func(t *testing.T) {
+		t.Run("When the deployment has "+name+", it should be accepted or rejected as by that version", func(t *testing.T) {
 			site := simtest.New(t, simtest.Rack, ofVersion(test.version))
 			story(t, site, ask(test.user, "POST machines/aaaaa1/?op=deploy", test.form...).is(test.code, test.says))
 			want := status.Deploying
@@ -167,17 +167,17 @@ func TestEraseByVersion(t *testing.T) {
 		code    int
 		shows   string
 	}{
-		"quick in 3.4":            {"3.4", []string{"quick_erase", "true"}, 200, "Releasing"},
-		"secure in 3.4":           {"3.4", []string{"secure_erase", "true"}, 200, "Releasing"},
-		"both in 3.4":             {"3.4", []string{"erase", "true", "quick_erase", "true"}, 200, "Disk erasing"},
-		"quick in 3.5":            {"3.5", []string{"quick_erase", "true"}, 200, "Disk erasing"},
-		"secure in 3.6":           {"3.6", []string{"secure_erase", "1"}, 200, "Disk erasing"},
-		"nothing in 3.6":          {"3.6", []string{"erase", "false", "quick_erase", "0"}, 200, "Releasing"},
-		"an invalid value in 3.4": {"3.4", []string{"quick_erase", "perhaps"}, 400, bad},
-		"an invalid value in 3.5": {"3.5", []string{"quick_erase", "perhaps"}, 200, "Disk erasing"},
+		"quick_erase in 3.4":           {"3.4", []string{"quick_erase", "true"}, 200, "Releasing"},
+		"secure_erase in 3.4":          {"3.4", []string{"secure_erase", "true"}, 200, "Releasing"},
+		"erase and quick_erase in 3.4": {"3.4", []string{"erase", "true", "quick_erase", "true"}, 200, "Disk erasing"},
+		"quick_erase in 3.5":           {"3.5", []string{"quick_erase", "true"}, 200, "Disk erasing"},
+		"secure_erase in 3.6":          {"3.6", []string{"secure_erase", "1"}, 200, "Disk erasing"},
+		"no erasing in 3.6":            {"3.6", []string{"erase", "false", "quick_erase", "0"}, 200, "Releasing"},
+		"an invalid value in 3.4":      {"3.4", []string{"quick_erase", "perhaps"}, 400, bad},
+		"an invalid value in 3.5":      {"3.5", []string{"quick_erase", "perhaps"}, 200, "Disk erasing"},
 	}
 	for name, test := range tests {
-		t.Run("When the release has "+name+" it should be as in that version", func(t *testing.T) {
+		t.Run("When the release has "+name+", it should erase or not as in that version", func(t *testing.T) {
 			site := simtest.New(t, simtest.Rack, ofVersion(test.version))
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
 			release := ask("alice", "POST machines/aaaaa1/?op=release", test.form...)

@@ -98,7 +98,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // apiHash replaces the hash of the API's description.
 const apiHash = "6d1f3f0e3d9bff0c0f9dc7a1f9f4f8d0c3b6b0a7"
 
-// answer runs the operation of a request, with the faults that hit it.
+// answer runs the operation of a request, with the faults that apply to the request.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (operation, user string, answer reply) {
 	c, err := s.match(r)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (operation, user
 	return operation, c.caller, answer
 }
 
-// callerOf returns the name of the user whose key a request has; empty for none. It does not verify the credentials or
-// use up the nonce, because faults hit a request before the authentication.
+// callerOf returns the name of the user whose key a request has; empty for none. It does not verify the credentials
+// or use up the nonce, because faults apply before the authentication.
 func (s *Server) callerOf(c *call) (name string) {
 	params, err := oauth.Read(c.request, c.signed())
 	if err != nil {

@@ -70,7 +70,7 @@ func TestBodies(t *testing.T) {
 		answer := send(site, w.FormDataContentType(), &body)
 		g.Expect(answer.Object()).To(HaveKeyWithValue("hostname", "three"))
 	})
-	t.Run("When the body is JSON, it should fail as the server does and change nothing", func(t *testing.T) {
+	t.Run("When the body is JSON, it should fail as in MAAS and change nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		answer := send(site, "application/json", strings.NewReader(`{"name": "one"}`))
@@ -101,24 +101,24 @@ func TestAuthentication(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"the key is good":               {good, 200, ""},
-		"the nonce was used":            {good, 401, "Authorization Error: 'Nonce already used: "},
-		"the secret is wrong":           {site.Authorization(key[0] + ":" + key[1] + ":wrong"), 401, "Authorization Error: 'Invalid signature. Expected signature base string: "},
-		"the token is unknown":          {site.Authorization(key[0] + ":nobody:" + key[2]), 401, "Authorization Error: 'Invalid access token: nobody'"},
-		"the consumer is unknown":       {site.Authorization("nobody:" + key[1] + ":" + key[2]), 401, "Authorization Error: Invalid API key."},
-		"a parameter is missing":        {`OAuth oauth_consumer_key="a"`, 401, "Forbidden"},
-		"it is another scheme":          {"Basic YTpi", 401, "Forbidden"},
-		"the timestamp is old":          {strings.Replace(site.Authorization(site.Key("alice")), `oauth_timestamp="1772600767"`, `oauth_timestamp="1772597167"`, 1), 401, "Authorization Error: 'Expired timestamp: given 1772597167 and now 1772600767 has a greater difference than threshold 300'"},
-		"the timestamp is none":         {strings.Replace(site.Authorization(site.Key("alice")), `oauth_timestamp="1772600767"`, `oauth_timestamp="soon"`, 1), 401, "Authorization Error: 'invalid literal"},
-		"the signature method is other": {strings.Replace(site.Authorization(site.Key("alice")), "PLAINTEXT", "RSA-SHA1", 1), 401, "Authorization Error: 'Signature method RSA-SHA1 not supported."},
+		"the key is good":                     {good, 200, ""},
+		"the nonce was used":                  {good, 401, "Authorization Error: 'Nonce already used: "},
+		"the secret is wrong":                 {site.Authorization(key[0] + ":" + key[1] + ":wrong"), 401, "Authorization Error: 'Invalid signature. Expected signature base string: "},
+		"the token is unknown":                {site.Authorization(key[0] + ":nobody:" + key[2]), 401, "Authorization Error: 'Invalid access token: nobody'"},
+		"the consumer is unknown":             {site.Authorization("nobody:" + key[1] + ":" + key[2]), 401, "Authorization Error: Invalid API key."},
+		"a parameter is missing":              {`OAuth oauth_consumer_key="a"`, 401, "Forbidden"},
+		"the scheme is not OAuth":             {"Basic YTpi", 401, "Forbidden"},
+		"the timestamp is old":                {strings.Replace(site.Authorization(site.Key("alice")), `oauth_timestamp="1772600767"`, `oauth_timestamp="1772597167"`, 1), 401, "Authorization Error: 'Expired timestamp: given 1772597167 and now 1772600767 has a greater difference than threshold 300'"},
+		"the timestamp is not a number":       {strings.Replace(site.Authorization(site.Key("alice")), `oauth_timestamp="1772600767"`, `oauth_timestamp="soon"`, 1), 401, "Authorization Error: 'invalid literal"},
+		"the signature method is unsupported": {strings.Replace(site.Authorization(site.Key("alice")), "PLAINTEXT", "RSA-SHA1", 1), 401, "Authorization Error: 'Signature method RSA-SHA1 not supported."},
 	}
 	order := []string{
 		"the key is good", "the nonce was used", "the secret is wrong", "the token is unknown", "the consumer is unknown", "a parameter is missing",
-		"it is another scheme", "the timestamp is old", "the timestamp is none", "the signature method is other",
+		"the scheme is not OAuth", "the timestamp is old", "the timestamp is not a number", "the signature method is unsupported",
 	}
 	for _, name := range order {
 		test := tests[name]
-		t.Run("When "+name+" it should answer as the server does", func(t *testing.T) {
+		t.Run("When "+name+", the response should be that of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			answer := whoami(site, test.header)
 			g.Expect(answer.Code).To(Equal(test.code), answer.Body)

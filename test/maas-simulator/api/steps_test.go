@@ -17,8 +17,8 @@ type step struct {
 	user, request string
 	form          []string
 	code          int
-	// says is the complete body. shows are "field=value" of the object; for a list, the value is the values of the field,
-	// joined by spaces.
+	// says is the complete body. shows lists "field=value" pairs of the object. If the body is a list, value contains
+	// the field's value in each element, joined by spaces.
 	says  string
 	shows []string
 }

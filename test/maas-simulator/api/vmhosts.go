@@ -90,7 +90,8 @@ func (c *call) vmHost() (*inventory.VMHost, error) {
 	return h, nil
 }
 
-// ownVMHost is vmHost for administrators. Other users get an error before the host is looked up.
+// ownVMHost returns the VM host in the path to an administrator. Other users get an error before the host is looked
+// up.
 func (c *call) ownVMHost() (*inventory.VMHost, error) {
 	if err := c.admin(); err != nil {
 		return nil, err

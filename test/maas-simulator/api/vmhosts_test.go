@@ -56,7 +56,7 @@ func TestVMHostRights(t *testing.T) {
 		"POST vm-hosts/", "PUT vm-hosts/7/", "DELETE vm-hosts/7/", "POST vm-hosts/7/?op=compose", "POST vm-hosts/7/?op=refresh",
 		"POST vm-hosts/7/?op=add_tag", "POST vm-hosts/7/?op=remove_tag", "GET vm-hosts/7/?op=parameters", "POST vm-hosts/99/?op=compose",
 	} {
-		t.Run("When "+request+" is not an administrator's it should be refused", func(t *testing.T) {
+		t.Run("When a user who is not an administrator sends "+request+", it should be rejected", func(t *testing.T) {
 			story(t, site, ask("alice", request).is(403, adminOnly))
 		})
 	}
@@ -86,11 +86,11 @@ func TestVMHostForms(t *testing.T) {
 		"an unknown host":                             {"PUT vm-hosts/8/", nil, 404, noPod},
 	}
 	for name, test := range tests {
-		t.Run("When a form has "+name+" it should be refused", func(t *testing.T) {
+		t.Run("When a form has "+name+", it should be rejected", func(t *testing.T) {
 			story(t, simtest.New(t, simtest.WithVMHost), ask("admin", test.request, test.form...).is(test.code, test.says))
 		})
 	}
-	t.Run("When the forms are valid, they should change what they name", func(t *testing.T) {
+	t.Run("When the forms are valid, they should change the host's fields", func(t *testing.T) {
 		story(t, simtest.New(t, simtest.WithVMHost),
 			ask("admin", "PUT vm-hosts/7/", "cpu_over_commit_ratio", "1.25", "zone", "south", "tags", "a, b").
 				with("cpu_over_commit_ratio=1.25", "zone.name=south", "tags=[a b pod-console-logging]", "memory_over_commit_ratio=1"),
@@ -176,12 +176,12 @@ func TestComposeOnKnownHost(t *testing.T) {
 		"no network with DHCP":                {"eth0:subnet=storage-net", 400, "MAAS DHCP must be enabled on at least one VLAN attached to the specified interfaces."},
 		"one network with DHCP among several": {"eth0:subnet=storage-net;eth1:subnet=prod-net", 200, ""},
 		"an unknown space":                    {"eth0:space=none", 404, "No Space matches the given query."},
-		"what is no address":                  {"eth0:ip=ten", 500, "failed to detect a valid IP address from 'ten'"},
+		"an invalid address":                  {"eth0:ip=ten", 500, "failed to detect a valid IP address from 'ten'"},
 		"an address outside every subnet":     {"eth0:ip=192.0.2.1", 500, ""},
 		"an address in use":                   {"eth0:ip=10.9.0.77", 404, "The IP address 10.9.0.77 is already in use."},
 	}
 	for name, test := range tests {
-		t.Run("When the interfaces name "+name+" it should answer as the server does", func(t *testing.T) {
+		t.Run("When the interfaces name "+name+", the response should be that of MAAS", func(t *testing.T) {
 			site := onHost(t)
 			story(t, site, ask("admin", "POST ipaddresses/?op=reserve", "ip", "10.9.0.77"))
 			answer := site.Do("admin", "POST", "vm-hosts/7/?op=compose", "interfaces", test.interfaces)
@@ -274,7 +274,7 @@ func TestVMHostTrouble(t *testing.T) {
 
 func TestRegisterVMHost(t *testing.T) {
 	for _, parameter := range []string{"register_vmhost", "install_kvm"} {
-		t.Run("When a machine is deployed with "+parameter+" it should become a VM host with what it has", func(t *testing.T) {
+		t.Run("When a machine is deployed with "+parameter+", it should become a VM host with its resources", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			story(t, site,
@@ -347,13 +347,13 @@ func TestComposeOnAllocate(t *testing.T) {
 		"networks of a host of unknown machine":     {"interfaces", "a:subnet=1", "name", "x"},
 	}
 	for name, form := range refused {
-		t.Run("When the request has "+name+" it should not compose", func(t *testing.T) {
+		t.Run("When the request has "+name+", no VM should be composed", func(t *testing.T) {
 			site := simtest.New(t, simtest.WithVMHost)
 			story(t, site, ask("alice", "POST machines/?op=allocate", form...).is(409, ""))
 			NewWithT(t).Expect(site.Machines()).To(HaveLen(5))
 		})
 	}
-	t.Run("When the request is a dry run, it should leave a Ready VM, as the server does", func(t *testing.T) {
+	t.Run("When the request is a dry run, it should leave a Ready VM, as in MAAS", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.WithVMHost)
 		story(t, site, ask("alice", "POST machines/?op=allocate", "name", "x", "dry_run", "1").with("status_name=Ready"))

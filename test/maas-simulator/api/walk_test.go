@@ -94,7 +94,7 @@ func (w *walker) wrong() string {
 // new process has the same state.
 func TestRandomWalk(t *testing.T) {
 	for seed := range uint64(6) {
-		t.Run(fmt.Sprintf("When the walk is number %d it should stay a site", seed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("When random requests with seed %d are sent, the invariants should hold", seed), func(t *testing.T) {
 			g := NewWithT(t)
 			state := filepath.Join(t.TempDir(), "state")
 			open := func() *simtest.Site {

@@ -69,7 +69,7 @@ func TestCreateForms(t *testing.T) {
 		"a description and no memory":      {[]string{"description", "d"}, "", []string{"description=d", "memory=0", "cpu_count=0", "domain.name=maas"}},
 	}
 	for name, test := range tests {
-		t.Run("When a machine has "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When a new machine has "+name+", it should be created or rejected as by MAAS", func(t *testing.T) {
 			site := simtest.New(t, simtest.Rack)
 			if test.says != "" {
 				story(t, site, ask("admin", create, newMachine(test.form...)...).is(400, test.says))
@@ -210,8 +210,8 @@ func TestZonesOfSeveralMachines(t *testing.T) {
 	)
 }
 
-// TestBulkReleaseByVersion verifies that no machine changes if one power controller fails, in the version that reports
-// this failure in the response.
+// TestBulkReleaseByVersion verifies that no machine changes if one power controller fails. It uses version 3.5, which
+// reports this failure in the response.
 func TestBulkReleaseByVersion(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Version = "3.5" })

@@ -28,7 +28,7 @@ type Disk struct {
 }
 
 // Spec contains what a backend needs to install and boot one machine. It is complete in every call, so a backend need
-// not store earlier ones.
+// not store earlier specs.
 type Spec struct {
 	// SystemID is the machine's system ID in MAAS, six characters.
 	SystemID string

@@ -31,7 +31,7 @@ func TestOrder(t *testing.T) {
 		"interfaces=l:tag=x":        {{Key: "interfaces", Value: "l:tag=x"}},
 		"storage=4&storage=8&mem=1": {{Key: "memory", Value: "1"}, {Key: "storage", Value: "8"}},
 	} {
-		t.Run("When "+query+" is asked for it should be ordered", func(t *testing.T) {
+		t.Run("When "+query+" is requested, the VM should be ordered with it", func(t *testing.T) {
 			acquired(t, open(t), query, func(s *constraints.Set) {
 				if diff := cmp.Diff(want, s.Order()); diff != "" {
 					t.Error(diff)
@@ -52,7 +52,7 @@ func TestFitsVMHost(t *testing.T) {
 		"pod=kvm": true, "pod=other": false, "pod=other&pod=kvm": true, "not_pod=kvm": false, "not_pod=other": true,
 		"pod_type=virsh": true, "pod_type=lxd": false, "pod_type=lxd&pod_type=virsh": true, "not_pod_type=virsh": false, "not_pod_type=lxd": true,
 	} {
-		t.Run("When "+query+" is asked for the host should be taken or left as on the server", func(t *testing.T) {
+		t.Run("When "+query+" is requested, the host should match or not as in MAAS", func(t *testing.T) {
 			db := open(t)
 			acquired(t, db, query, func(s *constraints.Set) { NewWithT(t).Expect(s.FitsVMHost(db, host)).To(Equal(want)) })
 		})
@@ -71,13 +71,13 @@ func TestInterfaceOrders(t *testing.T) {
 		"no address":                      {"net0:subnet=n2,mode=unconfigured", "net0 [] unconfigured: eth0@b"},
 		"two interfaces":                  {"a:vlan=v1;b:vlan=v2", "a [] : eth0@a\nb [] : eth0@b bond0@d"},
 		"an unknown space":                {"net0:space=q", "404 No Space matches the given query."},
-		"what is no address":              {"net0:ip=ten", "500 failed to detect a valid IP address from 'ten'"},
+		"an invalid address":              {"net0:ip=ten", "500 failed to detect a valid IP address from 'ten'"},
 		"an address outside every subnet": {"net0:ip=192.0.2.1", "500 'NoneType' object has no attribute 'vlan'"},
 		"an unknown subnet":               {"net0:subnet=q", "net0 [] : "},
 		"an address with another key":     {"net0:ip=10.1.0.9,tag=x", "net0 [10.1.0.9] : eth0@a"},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" is ordered it should choose the host's interfaces", func(t *testing.T) {
+		t.Run("When "+name+" is ordered, the matching interfaces of the host should be selected", func(t *testing.T) {
 			db := open(t)
 			NewWithT(t).Expect(ordered(db, test.text)).To(Equal(test.want))
 		})

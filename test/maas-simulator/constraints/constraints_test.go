@@ -126,7 +126,7 @@ func TestFilter(t *testing.T) {
 		"interfaces=l:not_space=q": "404 No Space matches the given query.",
 		"interfaces=l:q=1":         `400 {"interfaces": ["Unknown interfaces constraint: 'q"]}`,
 	} {
-		t.Run("When the query is "+query+" it should choose as the server does", func(t *testing.T) {
+		t.Run("When the query is "+query+", the machines or the error should be those of MAAS", func(t *testing.T) {
 			NewWithT(t).Expect(choose(t, constraints.Filter, query)).To(Equal(want))
 		})
 	}
@@ -152,7 +152,7 @@ func TestDescriptions(t *testing.T) {
 		"name=%27%22":                 {`[('name', ['\'"'])]`, `name='"`},
 		"name=a%5Cb%0Ac":              {`[('name', ['a\\b\nc'])]`, "name=a\\b\nc"},
 	} {
-		t.Run("When the query is "+query+" it should be told as the server tells it", func(t *testing.T) {
+		t.Run("When the query is "+query+", its description should be that of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			db := open(t)
 			values, err := form.Parse(query)
@@ -181,7 +181,7 @@ func TestMatched(t *testing.T) {
 		"interfaces=l:name=eth0":     {"interfaces": map[string][]int{"l": {11}}},
 		"interfaces=l:tag=x;m:id=11": {"interfaces": map[string][]int{"l": {11}, "m": {11}}},
 	} {
-		t.Run("When "+query+" was asked for it should say what was chosen", func(t *testing.T) {
+		t.Run("When "+query+" is requested, the response should name the matching disks and interfaces", func(t *testing.T) {
 			g := NewWithT(t)
 			db := open(t)
 			values, err := form.Parse(query)

@@ -34,13 +34,13 @@ func TestSpecifierKinds(t *testing.T) {
 		"interfaces=l:mode=DHCP": "b", "interfaces=l:ip=10.1.0.8": "", "interfaces=l:id=99": "", "interfaces=l:not_tag=x": "b d",
 		"interfaces=l:tag=x;m:tag=y": "", "interfaces=l:name=eth0;m:subnet=n2": "b",
 	} {
-		t.Run("When the query is "+query+" it should find just what it names", func(t *testing.T) {
+		t.Run("When the query is "+query+", only the named machines should match", func(t *testing.T) {
 			NewWithT(t).Expect(choose(t, constraints.Filter, query)).To(Equal(want))
 		})
 	}
 }
 
-// TestIPv6Specifiers verifies that the colons of an IPv6 address separate no kind.
+// TestIPv6Specifiers verifies that a colon in an IPv6 address is not read as the end of a kind.
 func TestIPv6Specifiers(t *testing.T) {
 	db := inventory.NewDB(1)
 	if err := db.Load([]byte(`{"subnets": [{"id": 1, "cidr": "fd00:1::/64"}, {"id": 2, "name": "six", "cidr": "fd00:2::/64"}]}`), time.Unix(0, 0)); err != nil {
@@ -49,7 +49,7 @@ func TestIPv6Specifiers(t *testing.T) {
 	for spec, want := range map[string]int{
 		"fd00:1::/64": 1, "cidr:fd00:2::/64": 2, "ip:fd00:2::9": 2, "ip:fd00:1:0:1::": 0, "name:six": 2, "fd00:9::/64": 0, "cidr:fd00:9::/64": 0,
 	} {
-		t.Run("When the specifier is "+spec+" it should find the subnet", func(t *testing.T) {
+		t.Run("When the specifier is "+spec+", it should match the subnet that it names", func(t *testing.T) {
 			got := 0
 			if s := constraints.SubnetBySpec(db, spec); s != nil {
 				got = s.ID
@@ -83,14 +83,14 @@ func TestChoices(t *testing.T) {
 		"interfaces=l:not_q=1":   `400 {"interfaces": ["Unknown interfaces constraint: 'not_q"]}`,
 		"not_interfaces=l:tag=x": `400 {"not_interfaces": ["No such constraint."]}`, "q=": `400 {"q": ["No such constraint."]}`,
 	} {
-		t.Run("When the query is "+query+" it should choose as the server does", func(t *testing.T) {
+		t.Run("When the query is "+query+", the machines or the error should be those of MAAS", func(t *testing.T) {
 			NewWithT(t).Expect(choose(t, constraints.Filter, query)).To(Equal(want))
 		})
 	}
 }
 
-// TestParametersThatChooseNothing verifies that parameters of allocate that are no constraints are neither rejected nor
-// listed as constraints.
+// TestParametersThatChooseNothing verifies that parameters of allocate that are not constraints are neither rejected
+// nor listed as constraints.
 func TestParametersThatChooseNothing(t *testing.T) {
 	const query = "op=allocate&agent_name=x&comment=y&bridge_all=1&bridge_type=ovs&bridge_stp=1&bridge_fd=3&dry_run=1&verbose=1&" +
 		"install_kvm=1&install_rackd=1&register_vmhost=1&ephemeral_deploy=1&enable_hw_sync=1"
@@ -134,7 +134,7 @@ func TestResolved(t *testing.T) {
 		"zone=&pool=":                             "",
 		"not_pod=kvm&not_pod_type=virsh&name=a.b": "name=a.b not_pod=kvm not_pod_type=virsh",
 	} {
-		t.Run("When "+query+" is asked for it should be told", func(t *testing.T) {
+		t.Run("When "+query+" is requested, the resolved constraints should be those of MAAS", func(t *testing.T) {
 			acquired(t, open(t), query, func(s *constraints.Set) { NewWithT(t).Expect(s.Resolved()).To(Equal(want)) })
 		})
 	}
@@ -170,7 +170,7 @@ func TestWhatWasChosen(t *testing.T) {
 	}{
 		"the smallest disk that fits": {"storage=r:5,d:40", map[string]any{
 			"storage": labels{"r": {1}, "d": {2}}, "verbose_storage": of(labels{"r": {1}, "d": {2}}), "verbose_interfaces": none}},
-		"two alike": {"storage=5,a:40,b:40", map[string]any{
+		"two equal disks": {"storage=5,a:40,b:40", map[string]any{
 			"storage": labels{"a": {2}, "b": {4}}, "verbose_storage": of(labels{"a": {2}, "b": {4}}), "verbose_interfaces": none}},
 		"a disk with a tag": {"storage=r:5,d:40(ssd)", map[string]any{
 			"storage": labels{"r": {1}, "d": {4}}, "verbose_storage": of(labels{"r": {1}, "d": {4}}), "verbose_interfaces": none}},
@@ -183,7 +183,7 @@ func TestWhatWasChosen(t *testing.T) {
 		"nothing with a label": {"storage=5", map[string]any{"verbose_storage": none, "verbose_interfaces": none}},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" is chosen it should be told", func(t *testing.T) {
+		t.Run("When "+name+" is selected, the response should name it", func(t *testing.T) {
 			db := inventory.NewDB(1)
 			if err := db.Load([]byte(disks), time.Unix(0, 0)); err != nil {
 				t.Fatal(err)

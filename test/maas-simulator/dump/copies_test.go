@@ -104,7 +104,7 @@ func TestListsThatFail(t *testing.T) {
 		"the list of machines cut off":           {"machines/", short, "", "reading machines/: unexpected EOF"},
 	}
 	for name, test := range tests {
-		t.Run("When the broken response is "+name+" it should say so", func(t *testing.T) {
+		t.Run("When the broken response is "+name+", an error or a warning should name it", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, staffed)
 			site.Clock.SetTime(time.Now())

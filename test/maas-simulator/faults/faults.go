@@ -24,13 +24,14 @@ type Rule struct {
 	// Operation is a glob over operation names such as machine.deploy or
 	// machines.*; empty means every operation.
 	Operation string `json:"operation,omitempty"`
-	// Machine is a glob over system IDs and hostnames; empty means every machine. With a glob, a request kind hits only
-	// requests whose path names a machine that matches.
+	// Machine is a glob over system IDs and hostnames; empty means every machine. With a glob, a fault of requests
+	// applies only to requests whose path names a machine that matches.
 	Machine string `json:"machine,omitempty"`
 	// User is a glob over user names; empty means every user. Request kinds hit the requests of these users. Machine kinds
 	// hit the machines that these users own.
 	User string `json:"user,omitempty"`
-	// Rate is the share of matching occasions that the fault hits, from 0 to 1; 0 means all.
+	// Rate is the probability, from 0 to 1, that the fault hits a matching request or machine; 0 means that it hits
+	// all.
 	Rate float64 `json:"rate,omitempty"`
 	// Count is the maximum number of hits; 0 means no limit.
 	Count int `json:"count,omitempty"`
@@ -43,9 +44,9 @@ type Rule struct {
 	Message string `json:"message,omitempty"`
 	// Delay is the delay of latency kinds.
 	Delay Duration `json:"delay,omitempty"`
-	// Machines is the maximum number of machines that the rule hits; 0 means no limit. The first machines that match stay
-	// the rule's machines, and it ignores all others. Queries of MAAS itself add no machine to them (see Set.Seen); for
-	// power faults, a start of the machine does.
+	// Machines is the maximum number of machines that the rule hits; 0 means no limit. The first machines that match
+	// stay the rule's machines, and it ignores all others. For power faults, powering on a machine makes it one of
+	// them. MAAS's own power queries do not (see Set.Seen).
 	Machines int `json:"machines,omitempty"`
 	// Hits counts the hits.
 	Hits int `json:"hits"`
@@ -158,7 +159,8 @@ func (r *Rule) copied() Rule {
 	return c
 }
 
-// spares reports whether the rule ignores the target, because it has already hit its maximum of other machines.
+// spares reports whether the rule ignores the target: it has no machine, or the rule has its maximum of other
+// machines.
 func (r *Rule) spares(t Target) bool {
 	return r.Machines > 0 && (!t.named() || len(r.Hit) >= r.Machines && !slices.Contains(r.Hit, t.SystemID))
 }
@@ -171,8 +173,8 @@ func (r *Rule) struck(t Target) {
 	}
 }
 
-// Target is the machine that an occasion concerns, or a VM host with its ID and name. Both names are empty if there is
-// neither. User is the user of a request, or else the owner of the machine.
+// Target is the machine or VM host that a request or an operation concerns; SystemID and Hostname are empty if there
+// is none. User is the user of a request, or else the owner of the machine.
 type Target struct{ SystemID, Hostname, User string }
 
 func (t Target) named() bool { return t.SystemID != "" || t.Hostname != "" }
@@ -206,7 +208,7 @@ func (s *Set) Machine(kind Kind, target Target) (Rule, bool) {
 	return r, ok
 }
 
-// Seen is Machine for an occasion without a user's request, such as MAAS's periodic power queries. It never adds a
+// Seen is like Machine, for events without a user's request, such as MAAS's periodic power queries. It never adds a
 // machine to the rule's Machines.
 func (s *Set) Seen(kind Kind, target Target) (Rule, bool) {
 	r, ok := s.hit(target, func(r *Rule) bool {

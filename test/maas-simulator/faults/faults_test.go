@@ -34,7 +34,7 @@ func TestRequest(t *testing.T) {
 		"the fault is for machines": {faults.Rule{Kind: faults.DeployFails}, map[string]bool{"machine.deploy": false}},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should hit just that", func(t *testing.T) {
+		t.Run("When "+name+", the fault should apply only to matching requests", func(t *testing.T) {
 			s, _ := newSet(test.rule)
 			for operation, hit := range test.hits {
 				NewWithT(t).Expect(len(s.Request(operation, faults.Target{})) > 0).To(Equal(hit), operation)
@@ -107,10 +107,10 @@ func TestTargets(t *testing.T) {
 		"the system id is named":                        {"aaa", one, true},
 		"a pattern matches the hostname":                {"o*", one, true},
 		"a pattern matches the name of another machine": {"t*", one, false},
-		"half of a name is given and is no pattern":     {"on", one, false},
+		"half of a name is given without a wildcard":    {"on", one, false},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" requests and machines should be hit alike", func(t *testing.T) {
+		t.Run("When "+name+", the fault should apply to requests as to machines", func(t *testing.T) {
 			g := NewWithT(t)
 			s, _ := newSet(faults.Rule{Kind: faults.Error, Machine: test.machine}, faults.Rule{Kind: faults.DeployFails, Machine: test.machine})
 			g.Expect(s.Request("machine.deploy", test.target)).To(HaveLen(map[bool]int{true: 1}[test.hit]))

@@ -36,8 +36,8 @@ const (
 	// GoesSilent gives the deployed system an empty user-data. The machine becomes Deployed, but nothing in the user-data
 	// runs.
 	GoesSilent Kind = "goes-silent"
-	// DiskEmpty lets a Deployed machine find no system on its disk when it starts. The machine is on, but no system runs
-	// until the next installation.
+	// DiskEmpty deletes the content of the disks of a Deployed machine when it starts. The machine is on, but no
+	// system runs until the next installation.
 	DiskEmpty Kind = "disk-empty"
 	// PowerError fails power actions and queries with an error in MAAS.
 	PowerError Kind = "power-error"
@@ -50,7 +50,7 @@ const (
 	SlowRelease Kind = "slow-release"
 	// CommissionFails fails commissioning.
 	CommissionFails Kind = "commission-fails"
-	// ComposeFails fails the host when a VM is composed. The rule's machine is the name or ID of the VM host.
+	// ComposeFails makes a VM host fail to compose VMs. The rule's machine is the name or ID of the VM host.
 	ComposeFails Kind = "compose-fails"
 	// EraseFails fails disk erasing.
 	EraseFails Kind = "erase-fails"

@@ -19,21 +19,21 @@ func TestRefusedRules(t *testing.T) {
 		rule faults.Rule
 		says string
 	}{
-		"an unknown kind":          {faults.Rule{Kind: "rain"}, `fault kind "rain" is not known`},
-		"no kind":                  {faults.Rule{}, `fault kind "" is not known`},
-		"a rate below zero":        {faults.Rule{Kind: faults.Error, Rate: -0.1}, "rate -0.1 of a fault must be between 0 and 1"},
-		"a rate above one":         {faults.Rule{Kind: faults.Error, Rate: 1.1}, "rate 1.1 of a fault"},
-		"a rate of one":            {faults.Rule{Kind: faults.Error, Rate: 1}, ""},
-		"a status below 400":       {faults.Rule{Kind: faults.Error, Status: 399}, "status 399 of a fault must be between 400 and 599"},
-		"the lowest error status":  {faults.Rule{Kind: faults.Error, Status: 400}, ""},
-		"the highest error status": {faults.Rule{Kind: faults.Error, Status: 599}, ""},
-		"a status above 599":       {faults.Rule{Kind: faults.Error, Status: 600}, "status 600 of a fault"},
-		"operations of no pattern": {faults.Rule{Kind: faults.Error, Operation: "["}, `operation "[" of a fault is not a pattern`},
-		"machines of no pattern":   {faults.Rule{Kind: faults.DeadBMC, Machine: "["}, `machine "[" of a fault is not a pattern`},
-		"fewer machines than none": {faults.Rule{Kind: faults.DeadBMC, Machines: -1}, "machines -1 of a fault"},
-		"as many machines as one":  {faults.Rule{Kind: faults.DeadBMC, Machines: 1}, ""},
+		"an unknown kind":                  {faults.Rule{Kind: "rain"}, `fault kind "rain" is not known`},
+		"no kind":                          {faults.Rule{}, `fault kind "" is not known`},
+		"a rate below zero":                {faults.Rule{Kind: faults.Error, Rate: -0.1}, "rate -0.1 of a fault must be between 0 and 1"},
+		"a rate above one":                 {faults.Rule{Kind: faults.Error, Rate: 1.1}, "rate 1.1 of a fault"},
+		"a rate of one":                    {faults.Rule{Kind: faults.Error, Rate: 1}, ""},
+		"a status below 400":               {faults.Rule{Kind: faults.Error, Status: 399}, "status 399 of a fault must be between 400 and 599"},
+		"the lowest error status":          {faults.Rule{Kind: faults.Error, Status: 400}, ""},
+		"the highest error status":         {faults.Rule{Kind: faults.Error, Status: 599}, ""},
+		"a status above 599":               {faults.Rule{Kind: faults.Error, Status: 600}, "status 600 of a fault"},
+		"an invalid pattern of operations": {faults.Rule{Kind: faults.Error, Operation: "["}, `operation "[" of a fault is not a pattern`},
+		"an invalid pattern of machines":   {faults.Rule{Kind: faults.DeadBMC, Machine: "["}, `machine "[" of a fault is not a pattern`},
+		"a negative number of machines":    {faults.Rule{Kind: faults.DeadBMC, Machines: -1}, "machines -1 of a fault"},
+		"one machine":                      {faults.Rule{Kind: faults.DeadBMC, Machines: 1}, ""},
 	} {
-		t.Run("When a rule has "+name+" it should be refused or taken", func(t *testing.T) {
+		t.Run("When a rule has "+name+", Add should accept or reject it", func(t *testing.T) {
 			g := NewWithT(t)
 			s, _ := newSet()
 			_, err := s.Add(test.rule)

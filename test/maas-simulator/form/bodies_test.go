@@ -44,7 +44,7 @@ func TestBodies(t *testing.T) {
 		"a multipart form": {multipart, strings.NewReader(part("a", "1") + part("b", "x\r\ny") + part("a", "") + "--x--\r\n"),
 			form.Values{{Key: "a", Value: "1"}, {Key: "b", Value: "x\r\ny"}, {Key: "a", Value: ""}}, ""},
 		"a multipart form without parts":      {multipart, strings.NewReader("--x--\r\n"), nil, ""},
-		"no end":                              {multipart, strings.NewReader(part("a", "1")), nil, `reading multipart parameter "a"`},
+		"a multipart form without an end":     {multipart, strings.NewReader(part("a", "1")), nil, `reading multipart parameter "a"`},
 		"a multipart form without a boundary": {"multipart/form-data", strings.NewReader(part("a", "1")), nil, "reading a multipart body"},
 		"a part that is cut off":              {multipart, failing{strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nhal")}, nil, `reading multipart parameter "a"`},
 		"a form that is cut off":              {"application/x-www-form-urlencoded", failing{strings.NewReader("a=1&b")}, nil, "reading the body: connection reset by peer"},
@@ -54,7 +54,7 @@ func TestBodies(t *testing.T) {
 		"JSON":                                {"application/json", strings.NewReader("{}"), nil, form.ErrJSON.Error()},
 	}
 	for name, test := range tests {
-		t.Run("When a body is "+name+" it should be read or refused", func(t *testing.T) {
+		t.Run("When a body is "+name+", it should be parsed or rejected", func(t *testing.T) {
 			g := NewWithT(t)
 			r := httptest.NewRequest("POST", "/", test.body)
 			r.Header.Set("Content-Type", test.media)

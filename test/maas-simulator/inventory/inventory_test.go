@@ -47,7 +47,7 @@ func TestFree(t *testing.T) {
 			  {"type": "reserved", "start_ip": "10.0.0.12", "end_ip": "10.0.0.14", "subnet": 1}]}`,
 			"10.0.0.1-10.0.0.1 10.0.0.10-10.0.0.11",
 		},
-		"everything is taken": {
+		"every address is in use": {
 			`{"subnets": [{"id": 1, "cidr": "10.0.0.0/30"}], "ipranges": [{"type": "dynamic", "start_ip": "10.0.0.1", "end_ip": "10.0.0.2", "subnet": 1}]}`, "",
 		},
 		"it is a point-to-point network": {`{"subnets": [{"id": 1, "cidr": "10.0.0.0/31"}]}`, "10.0.0.0-10.0.0.1"},
@@ -59,7 +59,7 @@ func TestFree(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should list the gaps", func(t *testing.T) {
+		t.Run("When "+name+", the free ranges should be listed", func(t *testing.T) {
 			g := NewWithT(t)
 			db := load(t, test.seed)
 			g.Expect(spans(db.Free(db.Subnets.Get(1)))).To(Equal(test.free))

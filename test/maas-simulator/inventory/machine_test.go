@@ -23,9 +23,9 @@ func TestTaskNext(t *testing.T) {
 		"a step is due and there is no timeout":            {due: early, next: early},
 		"a step is due before the timeout":                 {due: early, deadline: late, next: early},
 		"its time-out is before the step":                  {due: late, deadline: early, next: early},
-		"both are at once":                                 {due: early, deadline: early, next: early},
+		"both are at the same time":                        {due: early, deadline: early, next: early},
 	} {
-		t.Run("When "+name+" it should be woken then", func(t *testing.T) {
+		t.Run("When "+name+", the earlier time should be the next event", func(t *testing.T) {
 			NewWithT(t).Expect((&inventory.Task{Due: test.due, Deadline: test.deadline}).Next()).To(Equal(test.next))
 		})
 	}
@@ -81,7 +81,7 @@ func TestNumber(t *testing.T) {
 	}{
 		"a number":                        {4.0, 4, true},
 		"a value close to a number":       {3.9999999, 4, true},
-		"Go's own":                        {4, 4, true},
+		"an int":                          {4, 4, true},
 		"an int64":                        {int64(4), 4, true},
 		"a JSON number":                   {json.Number("4.2"), 4, true},
 		"an invalid JSON number":          {json.Number("four"), 0, false},
@@ -91,7 +91,7 @@ func TestNumber(t *testing.T) {
 		"nothing":                         {nil, 0, false},
 		"an object whose ID is an object": {map[string]any{"id": map[string]any{"id": 4.0}}, 4, true},
 	} {
-		t.Run("When the value is "+name+" it should be read as that", func(t *testing.T) {
+		t.Run("When the value is "+name+", its number or ID should be read", func(t *testing.T) {
 			n, ok := inventory.Number(test.value)
 			NewWithT(t).Expect([]any{n, ok}).To(Equal([]any{test.n, test.ok}))
 		})

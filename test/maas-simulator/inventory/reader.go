@@ -100,7 +100,7 @@ func (d Doc) strs(key string) []string {
 	return out
 }
 
-// saidStrs is strs, but returns nil if the key is missing.
+// saidStrs is like strs, but returns nil if the key is missing.
 func (d Doc) saidStrs(key string) []string {
 	if _, said := d[key]; !said {
 		return nil

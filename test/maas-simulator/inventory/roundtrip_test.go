@@ -69,7 +69,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	printed := printSite(db, version)
 	for name, list := range site {
-		t.Run("When "+name+" are loaded they should be printed as they were", func(t *testing.T) {
+		t.Run("When "+name+" are loaded, they should be rendered unchanged", func(t *testing.T) {
 			if diff := cmp.Diff(plain(t, list), plain(t, printed[name])); diff != "" {
 				t.Error(diff)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// worked lists the fields of a machine that are derived from others in a response.
+// worked lists the fields of a machine that are derived from other fields in a response.
 var worked = []string{
 	"fqdn", "status_name", "storage", "boot_disk", "blockdevice_set", "physicalblockdevice_set", "virtualblockdevice_set",
 	"ip_addresses", "default_gateways", "workload_annotations", "resource_uri", "node_type", "node_type_name", "constraints_by_type",

@@ -30,7 +30,7 @@ func TestRefusedSeeds(t *testing.T) {
 		`{"devices": [{"hostname": "r"}]}`:                                                        "an entry of devices has no system_id",
 		`{"dnsresources": [{"fqdn": "a.nowhere"}]}`:                                               `the domain of dnsresource "a.nowhere" is not in domains`,
 	} {
-		t.Run("When the seed is "+seed+" it should say what is wrong", func(t *testing.T) {
+		t.Run("When the seed is "+seed+", the error should say what is wrong", func(t *testing.T) {
 			g := NewWithT(t)
 			db := inventory.NewDB(1)
 			g.Expect(db.Load([]byte(seed), time.Unix(0, 0))).To(MatchError(And(HavePrefix("reading the seed: "), ContainSubstring(says))))
@@ -103,7 +103,7 @@ func TestCommissioned(t *testing.T) {
 		`{}`: true, `{"status": 0}`: false, `{"status": 1}`: false, `{"status": 2}`: false, `{"status": 6}`: true, `{"status": 21}`: true,
 		`{"status": 0, "commissioning_status": 2}`: true, `{"status": 4, "commissioning_status": 3}`: false,
 	} {
-		t.Run("When a machine is "+seed+" it should be known whether commissioning passed", func(t *testing.T) {
+		t.Run("When a machine is "+seed+", its commissioning status should decide whether it is commissioned", func(t *testing.T) {
 			g := NewWithT(t)
 			m := load(t, `{"machines": [`+seed+`]}`).Machines.All()[0]
 			g.Expect(m.Commissioned).To(Equal(want))
@@ -170,7 +170,7 @@ func TestDefaultDomain(t *testing.T) {
 		`[]`: "0 maas true", `[{"id": 0, "name": "lab"}]`: "0 lab true", `[{"id": 3, "name": "lab"}]`: "0 maas true, 3 lab false",
 		`[{"id": 0, "name": "lab"}, {"id": 3, "name": "prod", "is_default": true}]`: "0 lab false, 3 prod true",
 	} {
-		t.Run("When the domains are "+seed+" it should have one", func(t *testing.T) {
+		t.Run("When the domains are "+seed+", there should be one default domain", func(t *testing.T) {
 			g := NewWithT(t)
 			db := load(t, `{"domains": `+seed+`, "machines": [{"hostname": "one"}]}`)
 			var got []string

@@ -112,7 +112,7 @@ func (db *DB) Free(s *Subnet) []Span {
 	return out
 }
 
-// gaps returns the rest of a span without the taken ones, which must be sorted.
+// gaps returns the parts of within that no span in taken covers. taken must be sorted.
 func gaps(within Span, taken []Span) []Span {
 	next := within.Start
 	var out []Span

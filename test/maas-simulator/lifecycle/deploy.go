@@ -130,7 +130,7 @@ func log(kind string) func(*Life, *inventory.Machine) error {
 	}
 }
 
-// workNetboot boots the installer. The backend has no part in that.
+// workNetboot boots the installer. The backend is not involved.
 func workNetboot(_ context.Context, l *Life, m *inventory.Machine) error {
 	return l.powerFault(m, "on")
 }

@@ -38,7 +38,7 @@ func TestMeanwhile(t *testing.T) {
 		"the machine reports a failure": {func(site *simtest.Site) {
 			site.Change("aaaaa1", func(m *inventory.Machine) { site.Life.Fail(m, "no disk") })
 		}, status.FailedDeployment},
-		"its owner gives up":     {func(site *simtest.Site) { site.Do("alice", "POST", "machines/aaaaa1/?op=abort") }, status.Allocated},
+		"its owner aborts it":    {func(site *simtest.Site) { site.Do("alice", "POST", "machines/aaaaa1/?op=abort") }, status.Allocated},
 		"its system is up":       {func(site *simtest.Site) { _ = on(site, "aaaaa1", site.Life.OSReady) }, status.Deployed},
 		"the machine is deleted": {func(site *simtest.Site) { site.Do("admin", "DELETE", "machines/aaaaa1/") }, -1},
 		"the machine is tested again": {func(site *simtest.Site) {
@@ -48,7 +48,7 @@ func TestMeanwhile(t *testing.T) {
 			})
 		}, status.FailedDeployment},
 	} {
-		t.Run("When "+name+" it should stay so", func(t *testing.T) {
+		t.Run("When "+name+" during an installation, the end of the installation should have no effect", func(t *testing.T) {
 			g := NewWithT(t)
 			backend := &meddling{}
 			site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Backend = backend })
@@ -72,7 +72,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		"?op=deploy":     {"ERROR Marking node failed EIO", "ERROR Node installation failure EIO"},
 		"?op=commission": {"ERROR Marking node failed EIO"},
 	} {
-		t.Run("When "+request+" fails it should be told", func(t *testing.T) {
+		t.Run("When "+request+" fails, the event log should have the failure", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			simtest.Fault(t, site.Simulator, faults.Rule{Kind: faults.DeployFails, Message: "EIO"})
@@ -141,7 +141,7 @@ func TestWhatIsOffered(t *testing.T) {
 	}
 	for operation, refused := range refusedAs {
 		for _, s := range status.All() {
-			t.Run(fmt.Sprintf("When it is %s and %s is asked for it should be offered or not", s, operation), func(t *testing.T) {
+			t.Run(fmt.Sprintf("When a machine is %s, %s should be available only as in MAAS", s, operation), func(t *testing.T) {
 				g := NewWithT(t)
 				site := simtest.New(t, simtest.Rack)
 				put(site, "aaaaa1", s, "on")

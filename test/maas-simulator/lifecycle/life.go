@@ -70,7 +70,7 @@ type worker struct {
 	cancel context.CancelFunc
 }
 
-// New returns a Life. No machine changes its state before Run or Tick.
+// New returns a Life. No machine changes its state before Run or Tick is called.
 func New(c Config) *Life {
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}

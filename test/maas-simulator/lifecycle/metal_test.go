@@ -48,7 +48,7 @@ func (n *noted) PowerOn(_ context.Context, spec boot.Spec) error { return n.note
 func (n *noted) PowerOff(context.Context, string) error          { return n.note("off", boot.Spec{}) }
 func (n *noted) Erase(context.Context, string) error             { return n.note("erase", boot.Spec{}) }
 
-// asked returns the calls since the last asked.
+// asked returns the calls of the backend since the previous call of asked.
 func (n *noted) asked() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,8 +112,7 @@ func TestMemory(t *testing.T) {
 	g.Expect(site.Has("one").Status).To(Equal(status.Releasing), "there is no disk to erase")
 }
 
-// TestMetalThatFails verifies that a machine whose backend fails shows the backend's message, and has the status that
-// it has in MAAS.
+// TestMetalThatFails verifies that a machine whose backend fails gets the backend's message and the status of MAAS.
 func TestMetalThatFails(t *testing.T) {
 	tests := map[string]struct {
 		from    status.Status
@@ -131,7 +130,7 @@ func TestMetalThatFails(t *testing.T) {
 		"the power-off before erasing": {status.Deployed, "off", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
 	}
 	for name, test := range tests {
-		t.Run("When the failure is in "+name+" it should say so", func(t *testing.T) {
+		t.Run("When the failure is in "+name+", the machine should have its message and status", func(t *testing.T) {
 			g := NewWithT(t)
 			site, metal := onMetal(t)
 			metal.fails[test.call] = errors.New("EIO")
@@ -158,7 +157,7 @@ func TestMetalThatFails(t *testing.T) {
 	})
 }
 
-// TestUnseenPower verifies that a release powers off a machine even if MAAS has it as off.
+// TestUnseenPower verifies that a release powers off a machine even if it is already off according to MAAS.
 func TestUnseenPower(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)
@@ -200,8 +199,8 @@ func TestRestart(t *testing.T) {
 	g.Expect(again.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("PowerState", "on")))
 }
 
-// TestSpec verifies that the backend gets all data of a machine. The gateway is that of the link that is the default
-// gateway.
+// TestSpec verifies that the backend gets all data of a machine. The gateway is that of the link that is set as the
+// default gateway.
 func TestSpec(t *testing.T) {
 	g := NewWithT(t)
 	seed := strings.Replace(simtest.Rack, `"cidr": "10.8.0.0/28"`, `"cidr": "10.8.0.0/28", "gateway_ip": "10.8.0.14", "dns_servers": ["10.9.0.2", "10.8.0.13", "none"]`, 1)
@@ -223,8 +222,8 @@ func TestSpec(t *testing.T) {
 
 // TestGoneInTheMiddle verifies that the step of a deleted machine ends and does not restore the machine.
 func TestGoneInTheMiddle(t *testing.T) {
-	for name, kind := range map[string]faults.Kind{"a broken one": faults.BrokenOnDeploy, "a sound one": faults.SlowRelease} {
-		t.Run("When the machine is "+name+" it should stay deleted", func(t *testing.T) {
+	for name, kind := range map[string]faults.Kind{"breaking": faults.BrokenOnDeploy, "deploying": faults.SlowRelease} {
+		t.Run("When a deleted machine was "+name+", it should stay deleted", func(t *testing.T) {
 			g := NewWithT(t)
 			site, metal := onMetal(t)
 			simtest.Fault(t, site.Simulator, faults.Rule{Kind: kind})

@@ -69,7 +69,7 @@ func TestAborts(t *testing.T) {
 		"an erasure":    {status.Deployed, []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "alice"},
 	}
 	for name, test := range tests {
-		t.Run("When the aborted operation is "+name+" it should end there", func(t *testing.T) {
+		t.Run("When the aborted operation is "+name+", the machine should have the resulting status and owner", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", test.from, "on")
@@ -107,11 +107,11 @@ func TestStartAfterAbort(t *testing.T) {
 	g.Expect(site.Has("one").IPs()).To(BeEmpty())
 }
 
-// TestReady verifies that only a deploying machine becomes Deployed when its system reports, and that only the use of
-// its image is recorded.
+// TestReady verifies that only a deploying machine becomes Deployed when its system reports. Only the images of its
+// series get the time of the deployment.
 func TestReady(t *testing.T) {
 	for _, s := range status.All() {
-		t.Run("When the machine is "+s.String()+" it should be so after its system reported", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+", only Deploying should change when the system reports", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", s, "on")
@@ -124,7 +124,7 @@ func TestReady(t *testing.T) {
 		})
 	}
 	for series, deployed := range map[string][]int{"noble": {3}, "jammy": {1, 2}, "custom/node": {4}} {
-		t.Run("When "+series+" is deployed it should be told of its images", func(t *testing.T) {
+		t.Run("When "+series+" is deployed, its images should get the time of the deployment", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			mustDo(t, site, "alice", "aaaaa1/?op=deploy", "distro_series", series)
@@ -151,7 +151,7 @@ func TestResume(t *testing.T) {
 		status.Deploying: status.Deployed, status.EnteringRescueMode: status.RescueMode, status.ExitingRescueMode: status.ExitingRescueMode,
 	}
 	for _, s := range status.All() {
-		t.Run("When the machine is "+s.String()+" it should go on only where something is done", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+", it should resume only if an operation is in progress", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", s, "on")
@@ -202,7 +202,8 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestTestsOfAFailedMachine verifies that passed tests restore the status before the failed ones.
+// TestTestsOfAFailedMachine verifies that passed tests restore the status that the machine had before its failed
+// tests.
 func TestTestsOfAFailedMachine(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -288,8 +289,8 @@ func TestAddressBoot(t *testing.T) {
 	for name, test := range map[string]struct {
 		vlan  *int
 		links int
-	}{"there is a subnet on its VLAN": {&two, 1}, "there is none": {&nowhere, 0}, "it is on no VLAN": {nil, 0}} {
-		t.Run("When "+name+" it should be linked accordingly", func(t *testing.T) {
+	}{"has a VLAN with a subnet": {&two, 1}, "has a VLAN without a subnet": {&nowhere, 0}, "has no VLAN": {nil, 0}} {
+		t.Run("When the boot interface "+name+", commissioning should link it only to a subnet of its VLAN", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", status.New, "off")

@@ -49,8 +49,8 @@ func (l *Life) spec(systemID string) (spec boot.Spec, err error) {
 	return spec, err
 }
 
-// network adds the name servers of the subnets and the gateway. The gateway is that of the link that is the default
-// gateway, or else of the first link.
+// network adds the name servers of the subnets and the gateway. The gateway is that of the link that is set as the
+// default gateway, or else of the first link whose subnet has one.
 func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 	for link := range m.Links() {
 		s := l.DB.Subnets.Get(*link.SubnetID)
@@ -73,8 +73,8 @@ func (l *Life) Fault(kind faults.Kind, m *inventory.Machine) (faults.Rule, bool)
 	return l.Faults.Machine(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname, User: m.Owner})
 }
 
-// bmcFault is Fault for power actions. Only "on" can add a machine to the machines of a rule. MAAS queries every BMC
-// once a minute, and these queries must add none.
+// bmcFault is like Fault, for power actions. Only "on" can add a machine to the machines of a rule. MAAS queries
+// every BMC once a minute, and these queries must not add machines.
 func (l *Life) bmcFault(kind faults.Kind, m *inventory.Machine, action string) (faults.Rule, bool) {
 	if action == "on" {
 		return l.Fault(kind, m)
@@ -82,7 +82,7 @@ func (l *Life) bmcFault(kind faults.Kind, m *inventory.Machine, action string) (
 	return l.Faults.Seen(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname, User: m.Owner})
 }
 
-// errUnheard is the error for a power action that has no effect and that MAAS gets no error for.
+// errUnheard is the error for a power action that has no effect and returns no error to MAAS.
 var errUnheard = errors.New("the BMC does not answer")
 
 // powerFault returns the error of the machine's power controller, if any.

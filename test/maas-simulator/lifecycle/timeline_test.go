@@ -94,7 +94,7 @@ func TestTimelines(t *testing.T) {
 		"a machine is switched off": {status.Deployed, "on", "alice", "?op=power_off", 2, []string{"Deployed, on: ", "Deployed, off: "}},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should go as on the server", func(t *testing.T) {
+		t.Run("When "+name+", the states and durations should be those of MAAS", func(t *testing.T) {
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", test.from, test.power)
 			operation, form := test.operation, []string(nil)
@@ -115,7 +115,7 @@ func TestTimelines(t *testing.T) {
 // Deployed.
 func TestLeavingRescueMode(t *testing.T) {
 	for from, power := range map[status.Status]string{status.Deployed: "on", status.Ready: "off", status.Allocated: "off", status.Broken: "off"} {
-		t.Run("When a machine in rescue mode was "+from.String()+" it should be that again", func(t *testing.T) {
+		t.Run("When a machine in rescue mode was "+from.String()+", it should return to that status", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", from, power)
@@ -178,7 +178,7 @@ func TestTimeOuts(t *testing.T) {
 		status.DiskErasing:        {status.Deployed, []string{"?op=release", "erase", "true"}, 0, status.DiskErasing},
 	}
 	for s, test := range tests {
-		t.Run("When a machine is "+s.String()+" it should end in time", func(t *testing.T) {
+		t.Run("When a machine is "+s.String()+" and its BMC is dead, the operation should fail at its timeout", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", test.from, "on")
@@ -220,7 +220,7 @@ func TestPowerErrors(t *testing.T) {
 		"the erasing of a disk": {status.Deployed, []string{"?op=release", "erase", "true"}, status.FailedDiskErasing},
 	}
 	for name, test := range tests {
-		t.Run("When the operation is "+name+" it should fail", func(t *testing.T) {
+		t.Run("When the operation is "+name+", a power error should fail it immediately", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", test.from, "on")

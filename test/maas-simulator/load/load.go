@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load gives requests the cost that they have on a real MAAS. A MAAS region handles few requests at once and
-// takes long to render machines. The package also counts what callers cost the region.
+// Package load delays requests by the time that they take on a real MAAS. A MAAS region handles few requests at once
+// and takes long to render machines. The package also counts the time that each operation takes in the region.
 package load
 
 import (

@@ -56,25 +56,25 @@ func TestMetaData(t *testing.T) {
 		code          int
 		says          string
 	}{
-		"the versions are requested":      {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
-		"there are no credentials":        {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
-		"the version is unknown":          {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
-		"the top level is requested":      {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
-		"the items are requested":         {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
-		"the ID is requested":             {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"the name is requested":           {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
-		"the address is requested":        {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
-		"the zone is requested":           {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
-		"the owner's keys are requested":  {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
-		"cloud-init asks what MAAS wants": {"one", "2012-03-01/meta-data/vendor-data", 200, "cloud-init: |\n  #cloud-config\n  ntp:\n    pools: []\n    servers:\n    - 192.0.2.1\n"},
-		"curtin asks":                     {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"something unknown is asked":      {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
-		"something else is asked":         {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
-		"there is no user-data":           {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
-		"an idle machine has no address":  {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
+		"the versions are requested":     {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
+		"there are no credentials":       {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
+		"the version is unknown":         {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
+		"the top level is requested":     {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
+		"the items are requested":        {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
+		"the ID is requested":            {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"the name is requested":          {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
+		"the address is requested":       {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
+		"the zone is requested":          {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
+		"the owner's keys are requested": {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
+		"vendor data is requested":       {"one", "2012-03-01/meta-data/vendor-data", 200, "cloud-init: |\n  #cloud-config\n  ntp:\n    pools: []\n    servers:\n    - 192.0.2.1\n"},
+		"curtin requests the ID":         {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"an unknown item is requested":   {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
+		"an unknown path is requested":   {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
+		"there is no user-data":          {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
+		"an idle machine has no address": {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should answer", func(t *testing.T) {
+		t.Run("When "+name+", the response should be that of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			answer := as(site, test.machine, "GET", test.path, "")
 			g.Expect(answer.Code).To(Equal(test.code))
@@ -142,15 +142,15 @@ func TestSignal(t *testing.T) {
 	}{
 		"all is well":              {"2012-03-01/?op=signal", "status=OK", 200, status.Deploying},
 		"op is in the body":        {"2012-03-01/", "op=signal&status=WORKING", 200, status.Deploying},
-		"it failed":                {"2012-03-01/?op=signal", "status=FAILED&error=no+disk", 200, status.FailedDeployment},
-		"it timed out":             {"2012-03-01/?op=signal", "status=TIMEDOUT", 200, status.FailedDeployment},
+		"the machine failed":       {"2012-03-01/?op=signal", "status=FAILED&error=no+disk", 200, status.FailedDeployment},
+		"the machine timed out":    {"2012-03-01/?op=signal", "status=TIMEDOUT", 200, status.FailedDeployment},
 		"the status is unknown":    {"2012-03-01/?op=signal", "status=MAYBE", 400, status.Deploying},
 		"the status is missing":    {"2012-03-01/?op=signal", "a=b", 400, status.Deploying},
-		"netboot goes off":         {"2012-03-01/?op=netboot_off", "", 200, status.Deploying},
+		"netboot is turned off":    {"2012-03-01/?op=netboot_off", "", 200, status.Deploying},
 		"the operation is unknown": {"2012-03-01/?op=sing", "", 400, status.Deploying},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should be noted", func(t *testing.T) {
+		t.Run("When "+name+", the machine should have the resulting status", func(t *testing.T) {
 			g := NewWithT(t)
 			site := rack(t)
 			g.Expect(as(site, "one", "POST", test.path, test.body).Code).To(Equal(test.code))
@@ -177,14 +177,14 @@ func TestReport(t *testing.T) {
 		"a nested step fails":               {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install/stage-x", "result": "FAIL"}`, 204, status.Deploying},
 		"a top-level step fails":            {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 204, status.FailedDeployment},
 		"the report is not JSON":            {"one", "aaaaa1", "{", 400, status.Deploying},
-		"something is missing":              {"one", "aaaaa1", `{"event_type": "start"}`, 400, status.Deploying},
+		"a field is missing":                {"one", "aaaaa1", `{"event_type": "start"}`, 400, status.Deploying},
 		"there are no credentials":          {"", "aaaaa1", head + `"event_type": "start", "name": "x"}`, 401, status.Deploying},
 		"the report is for another machine": {"two", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 401, status.Deploying},
 		"the path ends with a slash":        {"one", "aaaaa1/", head + `"event_type": "start", "name": "x"}`, 204, status.Deploying},
 		"an idle machine reports a failure": {"two", "aaaaa2", head + `"event_type": "finish", "name": "modules-final", "result": "FAIL"}`, 204, status.Deploying},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" it should be taken as the server does", func(t *testing.T) {
+		t.Run("When "+name+", the report should be handled as by MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := rack(t)
 			g.Expect(as(site, test.machine, "POST", "status/"+test.id, test.body).Code).To(Equal(test.code))

@@ -59,7 +59,7 @@ func TestFailedSteps(t *testing.T) {
 		status.Deploying: status.FailedDeployment, status.Commissioning: status.FailedCommissioning, status.DiskErasing: status.FailedDiskErasing,
 		status.Testing: status.Testing, status.Deployed: status.Deployed, status.Ready: status.Ready,
 	} {
-		t.Run("When the machine is "+s.String()+" it should fail or go on", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+", a failed step should fail only a transient operation", func(t *testing.T) {
 			g := NewWithT(t)
 			site := rack(t)
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status = s })
@@ -75,8 +75,8 @@ func TestFailedSteps(t *testing.T) {
 	}
 }
 
-// TestWhatIsLogged verifies the events of reported steps. A step that begins has the name of the operation; a failed
-// step is an error where the server has an error event.
+// TestWhatIsLogged verifies the events of reported steps. The start of a step is logged with the name of the
+// operation. A failed step is logged as an error if MAAS has an error event for the status.
 func TestWhatIsLogged(t *testing.T) {
 	for s, want := range map[status.Status][]string{
 		status.Commissioning: {"ERROR Node commissioning failure 'curtin' d", "DEBUG Node commissioning 'curtin' d"},
@@ -84,7 +84,7 @@ func TestWhatIsLogged(t *testing.T) {
 		status.Deployed:      {"ERROR Node post-installation failure 'curtin' d", "DEBUG Node status event 'curtin' d"},
 		status.Testing:       {"DEBUG Node status event 'curtin' d", "DEBUG Node status event 'curtin' d"},
 	} {
-		t.Run("When the machine is "+s.String()+" it should be so", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+", the events should be those of MAAS", func(t *testing.T) {
 			g := NewWithT(t)
 			site := rack(t)
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status = s })

@@ -23,7 +23,7 @@ import (
 func TestIncomplete(t *testing.T) {
 	names := []string{"oauth_consumer_key", "oauth_token", "oauth_signature_method", "oauth_signature", "oauth_timestamp", "oauth_nonce"}
 	for _, missing := range append(names, "") {
-		t.Run("When "+missing+" is missing it should count as no credentials", func(t *testing.T) {
+		t.Run("When "+missing+" is missing, the request should be anonymous", func(t *testing.T) {
 			g := NewWithT(t)
 			var parts []string
 			for _, name := range names {

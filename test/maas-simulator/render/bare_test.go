@@ -103,7 +103,7 @@ func TestBareNodes(t *testing.T) {
 		"rck": {2, "Rack controller", "rackcontrollers/rck/", "rck"}, "rgn": {3, "Region controller", "regioncontrollers/rgn/", "region"},
 		"dev": {1, "Device", "devices/dev/", "printer"},
 	} {
-		t.Run("When the node is a "+kind.name+" it should be printed as one", func(t *testing.T) {
+		t.Run("When the node is a "+kind.name+", it should have the fields of that kind", func(t *testing.T) {
 			p := printer(t, bare, "3.6")
 			want := statuses(doc{
 				"system_id": id, "hostname": kind.host, "fqdn": kind.host + ".maas", "node_type": kind.number, "node_type_name": kind.name, "description": "", "hardware_uuid": nil,

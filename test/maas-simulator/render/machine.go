@@ -63,8 +63,8 @@ func (p *Printer) podOf(m *inventory.Machine) any {
 	return Object{"id": h.ID, "name": h.Name, "resource_uri": uri("vm-hosts", h.ID)}
 }
 
-// gateways renders the default gateway of each address family. It is the gateway of the link that is the default
-// gateway, or else of the first link.
+// gateways renders the default gateway of each address family. It is the gateway of the link that is set as the
+// default gateway, or else of the first link whose subnet has one.
 func (p *Printer) gateways(m *inventory.Machine) Object {
 	v4, v6 := Object{"gateway_ip": nil, "link_id": nil}, Object{"gateway_ip": nil, "link_id": nil}
 	for link := range m.Links() {

@@ -54,7 +54,7 @@ func BenchmarkFilter1000(b *testing.B) {
 	}
 }
 
-// BenchmarkLife deploys and releases one of a thousand machines.
+// BenchmarkLife measures the deployment and release of one of a thousand machines.
 func BenchmarkLife(b *testing.B) {
 	site := simtest.New(b, hall(b, 1000), func(o *simulator.Options) { o.Durations = lifecycle.Durations{} })
 	for b.Loop() {

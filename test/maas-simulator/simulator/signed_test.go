@@ -95,7 +95,7 @@ func TestForeignSigners(t *testing.T) {
 	}
 	for name, test := range tests {
 		for _, signer := range []oauth1.Signer{&oauth1.HMACSigner{}, plaintext{}} {
-			t.Run("When "+name+" it should check the signature by "+signer.Name(), func(t *testing.T) {
+			t.Run("When "+name+", signatures should be verified with "+signer.Name(), func(t *testing.T) {
 				g := NewWithT(t)
 				s, err := simulator.New(simulator.Options{Seed: []byte(simtest.Rack)})
 				g.Expect(err).NotTo(HaveOccurred())

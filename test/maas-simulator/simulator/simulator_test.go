@@ -44,7 +44,7 @@ func TestRestart(t *testing.T) {
 		g.Expect(second.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("UserData", []byte("xx"))))
 		g.Expect(second.Do("admin", "POST", "zones/", "name", "east").Object()).To(HaveKeyWithValue("id", 5.0))
 	})
-	t.Run("When a key is configured, it should work beside the old one", func(t *testing.T) {
+	t.Run("When a key is configured, both it and the old key should be valid", func(t *testing.T) {
 		g := NewWithT(t)
 		third := simtest.New(t, "", func(o *simulator.Options) {
 			o.StateFile = state

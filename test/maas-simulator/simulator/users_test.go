@@ -76,7 +76,8 @@ func TestCopies(t *testing.T) {
 	g.Expect(site.Do("admin", "GET", "vm-hosts/7/").Object()).To(HaveKeyWithValue("version", "6"))
 }
 
-// TestCountsAreCopies verifies that requests are counted by operation and status since the last reset.
+// TestCountsAreCopies verifies that requests are counted by operation and status since the last reset, and that a
+// caller cannot change the counters.
 func TestCountsAreCopies(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

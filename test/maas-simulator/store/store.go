@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// compactAfter determines when the journal is compacted: when it exceeds twice its size after the last compaction by
-// that many bytes.
+// compactAfter limits the growth of the journal. The journal is compacted when it exceeds twice its size after the
+// last compaction by this number of bytes.
 const compactAfter = 8 << 20
 
 type edit struct {

@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestPlaces verifies that a row that replaces another one, as after a change of the key, is listed instead of it.
+// TestPlaces verifies that a new row takes the position of a deleted row with the same order. A change of a row's key
+// deletes the row and adds a new one.
 func TestPlaces(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "state")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup creates, joins, empties and removes a control group of the same name in every hierarchy of the host
-// (version 1, version 2 or both). It also mounts the hierarchies in a machine.
+// Package cgroup creates, joins, empties and removes a control group in every hierarchy of the host: version 1,
+// version 2 or both. It also mounts the hierarchies in a machine.
 package cgroup
 
 import (
@@ -168,8 +168,8 @@ func walk(dir string, visit func(dir string) error) error {
 	})
 }
 
-// create creates the cgroup and retries: the removal of the parent's last other child may remove the parent
-// concurrently, also while one of its files is open.
+// create creates the cgroup, and retries. Another process that removes the parent's last other child may remove the
+// parent concurrently, even while one of its files is open.
 func (h Hierarchy) create(name string, delegating bool) error {
 	var err error
 	for range 10 {

@@ -65,7 +65,7 @@ func power(verb control.Verb) Command {
 	}
 }
 
-// shutdown supports -r and --reboot; it does not wait for a delay other than now.
+// shutdown supports -r and --reboot. It ignores a delay and always acts immediately.
 func shutdown(s System, args []string) int {
 	verb := control.PowerOff
 	for _, arg := range args {

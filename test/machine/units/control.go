@@ -14,8 +14,8 @@ import (
 // errOff reports that the manager does not run, or has stopped.
 var errOff = errors.New("the machine is shutting down")
 
-// Start starts the units that are not running, with their dependencies. With wait, it returns when each unit is up, or
-// with the error of the first attempt of a failed one.
+// Start starts the units that are not running, with their dependencies. With wait, it waits until each unit is up or
+// its first attempt has failed. It returns the errors of the failed attempts.
 func (m *Manager) Start(ctx context.Context, wait bool, names ...string) error {
 	nodes, err := m.begin(names)
 	if err != nil || !wait {
@@ -54,14 +54,15 @@ func (n *node) up() bool {
 	}
 }
 
-// Stop stops the units and those that require them, and returns when they are down. It ignores units that do not run.
+// Stop stops the units and the units that require them, and returns when they are down. It ignores units that do not
+// run.
 func (m *Manager) Stop(ctx context.Context, names ...string) error {
 	_, err := m.halt(ctx, names)
 	return err
 }
 
-// Restart stops those of the units that run, with the units that require them, and starts them all again. It uses the
-// unit files as they were read at the first start, unless Reload was called since.
+// Restart stops the units and the units that require them, if they run. It then starts the named units, and all units
+// that it has stopped. A unit keeps the file that was read at its last start, unless Reload was called since.
 func (m *Manager) Restart(ctx context.Context, wait bool, names ...string) error {
 	stopped, err := m.halt(ctx, names)
 	if err != nil {
@@ -113,7 +114,7 @@ func (m *Manager) halt(ctx context.Context, names []string) ([]*node, error) {
 	return running, nil
 }
 
-// dependents returns those of the named units and of the units that require them that run.
+// dependents returns the running units among the named units and the units that require them.
 func (m *Manager) dependents(names []string) []*node {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,7 +21,7 @@ type node struct {
 	after    []*node
 	requires []*node
 	before   []*node // The reverse of after; guarded by Manager.mu once the node runs.
-	// settled is closed when the unit is up, or has given up for now.
+	// settled is closed when the unit is up for the first time, or has ended without coming up; ok says which.
 	settled chan struct{}
 	ok      bool // Valid once settled is closed.
 	// tried is closed when the unit has settled or its first attempt has failed; failure is then the reason.

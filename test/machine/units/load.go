@@ -108,7 +108,7 @@ var bootTargets = map[string]bool{
 	"local-fs.target": true, "network.target": true, "network-online.target": true, "timers.target": true, "sockets.target": true,
 }
 
-// Enabled lists the units to start at boot, sorted. These are those enabled by presets, or by links into a target of
+// Enabled lists the units to start at boot, sorted: units that presets enable, and units with a link into a target of
 // every boot. presets is the folder of *.preset files, which may be missing.
 func Enabled(dirs []string, presets string) ([]string, error) {
 	var names []string

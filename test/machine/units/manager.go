@@ -212,8 +212,8 @@ func (m *Manager) prepare(ctx context.Context, n *node) (*service, error) {
 	return newService(n.unit, m.Hostname, m.Env)
 }
 
-// stopOrder returns a context that ends when the unit is to be stopped: after ctx has ended and the units that are
-// ordered after it are down.
+// stopOrder returns a context that ends when the unit is to be stopped. This is after ctx has ended and the units
+// that are ordered after the unit are down.
 func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 	stopping, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// readiness returns a channel that is closed when the service reports that it is up; for services that are not
-// Type=notify, that is immediately. socket is where a service of Type=notify reports it.
+// readiness returns a channel that is closed when the service reports that it is up. For services without
+// Type=notify, the channel is closed immediately. A service with Type=notify sends its report to socket.
 func (r *runner) readiness() (ready <-chan struct{}, closer func(), socket string, err error) {
 	up := make(chan struct{})
 	if r.kind != "notify" {

@@ -102,8 +102,8 @@ func apiServerFlags(text []byte) ([]string, error) {
 // helpFlag matches a flag in the help of a program of Kubernetes.
 var helpFlag = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z0-9-]+)`)
 
-// known splits flags into those in the help of a program, without refused ones, and the others. OpenShift writes a flag
-// and its value as one argument.
+// known returns the flags that a program's help lists and that are not in refused, and the dropped other flags.
+// OpenShift writes a flag and its value as one argument.
 func known(args []string, help string) (taken, dropped []string) {
 	has := map[string]bool{}
 	for _, match := range helpFlag.FindAllStringSubmatch(help, -1) {

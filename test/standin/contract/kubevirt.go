@@ -13,7 +13,7 @@ import (
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
 )
 
-// webhookCertificate is the file without which the providers of KubeVirt and AWS do not start.
+// webhookCertificate is a file that the providers of KubeVirt and AWS need to start.
 const webhookCertificate = "/tmp/k8s-webhook-server/serving-certs/tls.crt"
 
 // KubeVirt returns the contract of the provider of virtual machines.

@@ -67,7 +67,7 @@ type world struct {
 	object *kubevirtv1.KubevirtMachine
 	owner  *clusterv1.Machine
 	group  *clusterv1.Cluster
-	// told holds the names of the last lookup of a Node.
+	// told holds the names that the last lookup of a Node was called with.
 	told []string
 	node bool
 }
@@ -153,7 +153,7 @@ func TestProvide(t *testing.T) {
 		"its Machine is gone":        {func(w *world) { w.object.OwnerReferences[1].Name = "gone" }, ""},
 		"its Cluster is not there":   {func(w *world) { w.object.Labels = nil }, ""},
 	} {
-		t.Run("When "+name+" nothing should be ordered, and a condition should report it", func(t *testing.T) {
+		t.Run("When "+name+", no machine should be ordered and no readiness reported", func(t *testing.T) {
 			w := newWorld(t, tc.edit)
 			w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: Poll}))
 			w.Expect(w.cloud.orders).To(BeEmpty())
@@ -182,7 +182,7 @@ func TestProvide(t *testing.T) {
 	})
 
 	for name, raw := range map[string]string{"no volume": `{}`, "two volumes": `{"dataVolumeTemplates":[{},{}]}`, "nonsense": `{"dataVolumeTemplates":{}}`} {
-		t.Run("When a virtual machine has "+name+" to start from nothing should be ordered", func(t *testing.T) {
+		t.Run("When a virtual machine has "+name+" as its disk, no machine should be ordered", func(t *testing.T) {
 			w := newWorld(t, func(w *world) { w.object.Spec.VirtualMachineTemplate.Spec.Raw = []byte(raw) })
 			_, err := w.pass()
 			w.Expect(err).To(MatchError(ContainSubstring("KubevirtMachine vm")))
@@ -241,7 +241,7 @@ func TestTellNode(t *testing.T) {
 		"none of its names":                {[]string{"host"}, map[string]string{"host-a": "", "host-b": ""}},
 		"no name":                          {nil, map[string]string{"host-a": "", "host-b": ""}},
 	} {
-		t.Run("When a Node has "+name+" it should get the provider ID, and no other", func(t *testing.T) {
+		t.Run("When a Node has "+name+", only a matching Node should get the provider ID", func(t *testing.T) {
 			g := NewWithT(t)
 			guest := fake.NewClientBuilder().WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithObjects(node("host-a"), node("host-b")).Build()
 			there, err := tellNode(t.Context(), guest, tc.names, "id")

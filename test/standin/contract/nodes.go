@@ -19,8 +19,8 @@ import (
 // guestTimeout bounds a call of the hosted cluster's API.
 const guestTimeout = 5 * time.Second
 
-// ByKubeconfig returns a function that sets the provider IDs of Nodes with the kubeconfig that Cluster API has of the
-// cluster.
+// ByKubeconfig returns a function that sets the provider IDs of Nodes. It connects to the cluster with the kubeconfig
+// that Cluster API uses.
 func ByKubeconfig(c client.Reader) func(context.Context, client.ObjectKey, []string, string) (bool, error) {
 	return func(ctx context.Context, cluster client.ObjectKey, names []string, providerID string) (bool, error) {
 		secret := &corev1.Secret{}

@@ -121,7 +121,7 @@ func TestDeployment(t *testing.T) {
 	g.Expect(m.Path("/etc/greeting")).NotTo(BeAnExistingFile())
 }
 
-// The image's containerd must be able to run containers in a machine of this backend.
+// TestContainer verifies that the image's containerd can run containers in a machine of this backend.
 func TestContainer(t *testing.T) {
 	g := NewWithT(t)
 	backend, spec := newMachine(t, startMAAS(t, nodeConfig()))
@@ -158,7 +158,7 @@ func TestEphemeral(t *testing.T) {
 
 func TestUserDataThatIsNotIgnition(t *testing.T) {
 	for name, userData := range map[string]string{"none": "", "cloud-config": "#cloud-config\npackages: [vim]\n", "other JSON": `{"a": 1}`} {
-		t.Run("When the user-data is "+name+" it should come up unconfigured", func(t *testing.T) {
+		t.Run("When the user-data is "+name+", the machine should boot without a configuration", func(t *testing.T) {
 			g := NewWithT(t)
 			fake := startMAAS(t, nodeConfig())
 			fake.userData = userData
@@ -173,7 +173,7 @@ func TestUserDataThatIsNotIgnition(t *testing.T) {
 	}
 }
 
-// A machine waits for servers that are not up. It can be powered off while it waits.
+// TestServerDown verifies that a machine waits for servers that are not up, and can be powered off while it waits.
 func TestServerDown(t *testing.T) {
 	g := NewWithT(t)
 	fake := startMAAS(t, nodeConfig())

@@ -347,7 +347,7 @@ func TestCloudInitWithBadUserData(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+", MAAS should call the machine Deployed all the same, and log what cloud-init reports", func(t *testing.T) {
+		t.Run("When "+name+", MAAS should still set the machine to Deployed, and log what cloud-init reports", func(t *testing.T) {
 			g := NewWithT(t)
 			site := newCloudSite(t)
 			site.deploy(g, test.userData)
