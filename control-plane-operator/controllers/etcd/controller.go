@@ -85,7 +85,7 @@ type scope struct {
 	paused bool
 	seen   *cluster
 	step   step
-	// refused is the error for which volumes cannot grow; empty if there is none.
+	// refused is the error that keeps volumes from growing; empty if there is none.
 	refused string
 }
 
@@ -165,7 +165,7 @@ func (r *Reconciler) take(ctx context.Context, hcp *hyperv1.HostedControlPlane, 
 	return r.tell(ctx, hcp.Namespace, next)
 }
 
-// tell takes the steps that need a call to etcd.
+// tell executes the steps that need a call to etcd.
 func (r *Reconciler) tell(ctx context.Context, namespace string, next step) error {
 	members, err := r.Dial(ctx, namespace, next.via)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestDisk(t *testing.T) {
 			t.Error("a window is not five minutes long")
 		}
 	})
-	t.Run("When a disk is unknown, it should report a condition only if another one is slow", func(t *testing.T) {
+	t.Run("When a disk is unknown, it should report a condition only if another disk is slow", func(t *testing.T) {
 		pods := []string{"etcd-0", "etcd-1"}
 		disks := map[string]*disk{"etcd-0": {p99: time.Millisecond}}
 		if _, known := diskFast(pods, disks); known {

@@ -226,7 +226,8 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// TestCorruptMemberIsNotAsked: a removed member stops before it has answered.
+// TestCorruptMemberIsNotAsked checks that the request to remove a corrupt member goes to the other members: a removed
+// member stops before it has answered.
 func TestCorruptMemberIsNotAsked(t *testing.T) {
 	c := three()
 	c.alarms = corrupt(2)

@@ -24,7 +24,7 @@ func address(host string, age time.Duration) hyperv1.ServedAddress {
 }
 
 // goingOver returns the state of a reconcile for a control plane that migrates from the published to the desired
-// address and serves the others.
+// address. It serves the addresses in served.
 func goingOver(published, wanted string, served ...hyperv1.ServedAddress) *scope {
 	s, _ := healthy()
 	s.infra.API = component.Endpoint{Host: published, Port: 6443}
@@ -112,7 +112,8 @@ func TestPublishedPort(t *testing.T) {
 	}
 }
 
-// TestAddressUpToDate checks what the condition names: which address, what is missing, and until when.
+// TestAddressUpToDate checks what the condition names: the address, what is missing, and when a previous address is
+// dropped.
 func TestAddressUpToDate(t *testing.T) {
 	const day = 24 * time.Hour
 	old, fresh := address("old", 3*day), address("new", time.Hour)

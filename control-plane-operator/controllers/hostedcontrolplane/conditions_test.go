@@ -25,7 +25,7 @@ import (
 )
 
 // TestConditionsNameTheCause checks that each condition names what the user has to check: an object, a number, a
-// field. "" stands for no message, and $ for its end.
+// field. In the table, "" stands for no message, and $ for the end of a message.
 func TestConditionsNameTheCause(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "root-ca", errors.New("changed"))
 	for name, test := range map[string]struct {

@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// worldOn runs the operator for a control plane that a server has, or will have.
+// worldOn runs the operator for a control plane on the given server. The control plane may be created later.
 func worldOn(t *testing.T, direct client.WithWatch, hcp *hyperv1.HostedControlPlane) *world {
 	t.Helper()
 	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: hcp, writes: &testenv.Writes{}}

@@ -60,7 +60,7 @@ func healthy() (*scope, observed) {
 }
 
 // authority returns a signer that was created at a time and has taken some steps of a rotation. Each element of taken
-// is whether all pods have loaded that step.
+// says whether all pods have loaded that step.
 func authority(name string, made time.Time, taken ...bool) corev1.Secret {
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rotation := pki.Rotation{Overlap: time.Hour}
@@ -177,7 +177,7 @@ func TestConditions(t *testing.T) {
 		}, hyperv1.ValidReleaseInfo, "False/Unauthorized", "True/AsExpected"},
 	}
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should be said, and whether users are served", func(t *testing.T) {
+		t.Run("When "+tc.name+" the condition should report it, and Available whether users are served", func(t *testing.T) {
 			g := NewWithT(t)
 			s, o := healthy()
 			tc.change(s, &o)
