@@ -61,7 +61,7 @@ type flagCase struct {
 func checkFlags(t *testing.T, cases []flagCase) {
 	t.Helper()
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should be told by --"+tc.flag, func(t *testing.T) {
+		t.Run("When "+tc.name+" it should have the expected --"+tc.flag, func(t *testing.T) {
 			got := flagsOf(clusterWith(tc.edit), max(tc.replicas, 1))[tc.flag]
 			NewWithT(t).Expect(strings.Join(got, "; ")).To(Equal(strings.Join(tc.want, "; ")))
 		})
