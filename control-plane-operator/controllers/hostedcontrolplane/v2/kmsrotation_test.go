@@ -26,8 +26,8 @@ import (
 )
 
 // TestKMSPlugin makes a real API server encrypt with a plugin. It migrates from a key in a Secret to the plugin, to a
-// second key of the plugin, and back to a Secret. It reads and writes Secrets at every step. It also stops the plugin and
-// checks what still works.
+// second key of the plugin, and back to a Secret. It reads and writes Secrets at every step. It also stops the plugin
+// and checks what still works.
 func TestKMSPlugin(t *testing.T) {
 	testenv.Long(t)
 	r := newRotation(t, 1)

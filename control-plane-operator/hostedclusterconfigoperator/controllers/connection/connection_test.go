@@ -85,7 +85,7 @@ func (w *world) node(name string) {
 	w.must(w.client.Create(w.t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}))
 }
 
-// renew renews Leases by a clock that is wrong.
+// renew renews the Leases of nodes whose clock is wrong.
 func (w *world) renew(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -105,7 +105,7 @@ func (w *world) after(d time.Duration) time.Duration {
 	return result.RequeueAfter
 }
 
-// told returns a condition as status/reason, with its message.
+// told returns a condition as status/reason, and its message.
 func (w *world) told(t hyperv1.ConditionType) (state, message string) {
 	w.t.Helper()
 	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp))

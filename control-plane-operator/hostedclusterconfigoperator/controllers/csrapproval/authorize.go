@@ -28,7 +28,7 @@ const (
 	nodeGroup      = "system:nodes"
 )
 
-// facts is what a request is compared with.
+// facts is the information that a request is compared with.
 type facts struct {
 	machines []clusterv1.Machine
 	nodes    []corev1.Node
@@ -40,7 +40,7 @@ type facts struct {
 
 // bootstrapper describes bootstrap credentials.
 type bootstrapper struct {
-	// machine is the machine that they were created for, or first used by; empty if neither is known.
+	// machine is the machine that the credentials were created for, or first used by; empty if neither is known.
 	machine string
 	// until is the latest creation time of Machines that may use the shared credentials; zero for credentials that are not
 	// shared.

@@ -42,7 +42,7 @@ const (
 	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
 	// machineAnnotation of a node names its Machine. A node without it is not managed.
 	machineAnnotation = "hypershift.openshift.io/machine"
-	// leavingAnnotation of a node names its Machine when the Machine is being deleted: once that Machine is gone, its
+	// leavingAnnotation of a node names its Machine when the Machine is being deleted. Once that Machine is gone, its
 	// hardware has been released.
 	leavingAnnotation = "hypershift.openshift.io/machine-leaving"
 )
@@ -55,7 +55,7 @@ type Reconciler struct {
 	Guest client.Client
 	// Management reads Machines.
 	Management client.Reader
-	// Live reads Machines without the cache, before a Node is deleted because of them.
+	// Live reads Machines without the cache, before a Node is deleted because its Machine is missing.
 	Live client.Reader
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
@@ -72,8 +72,8 @@ type Reconciler struct {
 	told sync.Map
 }
 
-// SetupWithManager watches the guest's Nodes, the Machines, which get their node reference some time after it
-// registers, and the HostedControlPlane, whose pause may end.
+// SetupWithManager watches the guest's Nodes, the Machines and the HostedControlPlane. A Machine gets its node
+// reference some time after its Node registers. A change of the HostedControlPlane may end a pause.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").
@@ -87,7 +87,7 @@ func (r *Reconciler) everyNode(ctx context.Context) []reconcile.Request {
 	return watch.All(ctx, r.Guest, &corev1.NodeList{}, func(*corev1.Node) bool { return true })
 }
 
-// nodeOf returns the nodes that a Machine may have: the one that Cluster API knows, and those with its host names.
+// nodeOf returns the nodes that a Machine may have: the node in its node reference, and those with its host names.
 func nodeOf(_ context.Context, machine *clusterv1.Machine) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range nodeNames(machine) {
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// follow applies the Machine's settings to the node, or deletes the node after its Machine.
+// follow applies the Machine's settings to the node, or handles a node whose Machine is gone.
 func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Management)
 	if err != nil {

@@ -101,7 +101,7 @@ func (w *world) edit(change func(*hyperv1.HostedControlPlane)) {
 	w.must(w.client.Update(w.t.Context(), hcp))
 }
 
-// apiServer reports that the API server runs a version, whatever the spec asks for.
+// apiServer reports that the API server runs a version, regardless of the spec.
 func (w *world) apiServer(version string) {
 	w.t.Helper()
 	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
@@ -125,8 +125,8 @@ func (w *world) node(name string) {
 	w.must(w.client.Status().Update(w.t.Context(), node))
 }
 
-// observe acts as the guest's controllers for all DaemonSets: of the desired nodes, updated ones have the new pod and
-// available ones an available pod.
+// observe acts as the guest's controllers for all DaemonSets. It sets the numbers of nodes that should run the pod,
+// that have the updated pod, and whose pod is available.
 func (w *world) observe(wanted, updated, available int32) {
 	w.t.Helper()
 	sets := &appsv1.DaemonSetList{}

@@ -26,7 +26,7 @@ func TestEveryProviderFieldCounts(t *testing.T) {
 		if isPassive(leaf.name) {
 			continue
 		}
-		t.Run("When "+leaf.name+" changes the API server's configuration should change or be refused", func(t *testing.T) {
+		t.Run("When "+leaf.name+" changes, the API server should change or refuse it", func(t *testing.T) {
 			for name, base := range bases {
 				before, after := outcome(t, base), outcome(t, leaf.changedIn(base))
 				if before == after {
