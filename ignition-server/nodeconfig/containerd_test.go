@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// node is a folder in place of a machine's root, with its own containerd.
+// node is a node with its own containerd. A folder of the test replaces the root of the machine.
 type node struct {
 	t       *testing.T
 	root    string
@@ -34,7 +34,7 @@ type node struct {
 
 func newNode(t *testing.T, raw []byte) *node {
 	t.Helper()
-	// The test's own folder has a name that is too long for a socket.
+	// The path of t.TempDir is too long for a socket.
 	root, err := os.MkdirTemp("", "node")
 	if err != nil {
 		t.Fatal(err)
