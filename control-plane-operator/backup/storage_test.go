@@ -194,7 +194,7 @@ func TestABucketThatRefuses(t *testing.T) {
 		{"the bucket denies access", "read", locked, "refuses the credentials of Secret s3"},
 		{"the bucket denies access", "delete", locked, "refuses the credentials of Secret s3"},
 		{"the bucket denies access", "sweep", locked, "refuses the credentials of Secret s3"},
-		{"it is gone", "sweep", gone, "does not exist: make it, or name another one"},
+		{"the bucket does not exist", "sweep", gone, "does not exist: make it, or name another one"},
 		{"the bucket does not exist", "delete", gone, ""},
 		{"the object does not exist", "read", func(*storetest.Store) {}, "no longer has this object"},
 		{"its quota is used up", "store", func(s *storetest.Store) { s.Answer = "QuotaExceeded" }, "is full (QuotaExceeded): make room in it, or raise its quota"},

@@ -82,12 +82,12 @@ func TestWhatIsInTheWay(t *testing.T) {
 	}{
 		"there is no control plane":          {nil, nil, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
 		"the control plane is being deleted": {nil, []client.Object{going}, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
-		"etcd is the user's":                 {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
+		"the user provides the etcd":         {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
 		"the cluster is paused":              {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })}, "False/Paused: "},
 		"the cluster was paused":             {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("2020-01-01T00:00:00Z") })}, "Unknown/BackupInProgress: The backup is being taken"},
-		"another is being made":              {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
-		"another was made":                   {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
-		"what was stored of it is going":     {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"another backup is in progress":      {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
+		"another backup has ended":           {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"a Job of the same backup runs":      {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
 		"a Job has no owner":                 {nil, []client.Object{serving(), orphan}, "Unknown/BackupInProgress: The backup is being taken"},
 		"the credentials are missing": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.Storage.S3.Credentials.Name = "lost" }, []client.Object{serving()},
 			"Unknown/BackupInProgress: Waiting: spec.storage.s3.credentials: there is no Secret clusters-demo/lost: create it"},
@@ -278,13 +278,13 @@ func TestVerdict(t *testing.T) {
 		how        batchv1.JobConditionType
 		why        string
 	}{
-		"has just begun":            {nil, "", ""},
-		"is about to fail":          {[]batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}, "", ""},
-		"is suspended":              {[]batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}, "", ""},
-		"is said not to be done":    {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionFalse}}, "", ""},
-		"is done":                   {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}, batchv1.JobComplete, ""},
-		"failed, and says how":      {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R", Message: "m"}}, batchv1.JobFailed, "m"},
-		"failed, and says a reason": {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R"}}, batchv1.JobFailed, "R"},
+		"has just begun":                 {nil, "", ""},
+		"is about to fail":               {[]batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}, "", ""},
+		"is suspended":                   {[]batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}, "", ""},
+		"has a false Complete condition": {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionFalse}}, "", ""},
+		"is done":                        {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}, batchv1.JobComplete, ""},
+		"failed with a message":          {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R", Message: "m"}}, batchv1.JobFailed, "m"},
+		"failed with only a reason":      {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R"}}, batchv1.JobFailed, "R"},
 	} {
 		t.Run("When a Job "+name+" it should return how the Job ended", func(t *testing.T) {
 			g := NewWithT(t)

@@ -42,7 +42,7 @@ func TestSlot(t *testing.T) {
 		{"monthly times have passed", "0 12 1 * *", noon.Add(-100 * day), noon, noon.Add(-19 * day), time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)},
 		{"yearly times have passed", "0 12 1 3 *", noon.Add(-3 * 365 * day), noon, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)},
 		{"the schedule never fires", "0 0 30 2 *", noon.Add(-90 * day), noon, time.Time{}, noon.Add(day)},
-		{"since when is given in another zone", "0 * * * *", noon.Add(-30 * time.Minute).In(time.FixedZone("east", 19800)), noon, noon, noon.Add(time.Hour)},
+		{"the start is in another time zone", "0 * * * *", noon.Add(-30 * time.Minute).In(time.FixedZone("east", 19800)), noon, noon, noon.Add(time.Hour)},
 	} {
 		t.Run("When "+tc.name+" it should return the last due time and the next time", func(t *testing.T) {
 			schedule, err := cron.ParseStandard(tc.schedule)
@@ -247,7 +247,7 @@ func TestHowTheLastOneWent(t *testing.T) {
 			"False/BackupFailed: Backup b failed, when the last good one, a of 2026-11-20T07:10:00Z, was 4h0m0s old: full"},
 		{"one failed before the last successful one", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionFalse, "full"), finished("b", noon.Add(-time.Hour), metav1.ConditionTrue, "")},
 			"True/BackupSucceeded: Backup b was made at 2026-11-20T11:10:00Z"},
-		{"another is being made since", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionUnknown, "")},
+		{"another one is in progress", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionUnknown, "")},
 			"True/BackupSucceeded: Backup a was made at 2026-11-20T07:10:00Z"},
 		{"two have the same time and the second one by name succeeded", []client.Object{finished("a", noon, metav1.ConditionFalse, "full"), finished("b", noon, metav1.ConditionTrue, "")},
 			"True/BackupSucceeded: Backup b was made at 2026-11-20T12:10:00Z"},

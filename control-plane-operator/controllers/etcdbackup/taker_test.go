@@ -355,8 +355,8 @@ func TestDeletionOfBackups(t *testing.T) {
 		edit  func(*hyperv1.HCPEtcdBackup)
 		plane []client.Object
 	}{
-		"is to stay": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = "" }, []client.Object{serving()}},
-		"is to go, and the control plane is gone itself": {func(*hyperv1.HCPEtcdBackup) {}, nil},
+		"has no policy Delete":                             {func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = "" }, []client.Object{serving()}},
+		"has policy Delete, and the control plane is gone": {func(*hyperv1.HCPEtcdBackup) {}, nil},
 	} {
 		t.Run("When the stored backup "+name+", it should delete the object at once", func(t *testing.T) {
 			d := leaving(t, tc.edit, tc.plane...)
@@ -368,8 +368,8 @@ func TestDeletionOfBackups(t *testing.T) {
 		verb    string
 		objects []client.Object
 	}{
-		"what makes it cannot be stopped":   {"delete", []client.Object{serving(), job("etcd-backup-asked")}},
-		"what removes it cannot be created": {"create", []client.Object{serving()}},
+		"its Job cannot be deleted":                 {"delete", []client.Object{serving(), job("etcd-backup-asked")}},
+		"the Job that removes it cannot be created": {"create", []client.Object{serving()}},
 	} {
 		t.Run("When "+name+", it should keep the object for the next attempt and remove nothing", func(t *testing.T) {
 			d := leaving(t, func(*hyperv1.HCPEtcdBackup) {}, tc.objects...)
