@@ -102,7 +102,7 @@ func TestRenewProgram(t *testing.T) {
 			m.program = "for another machine"
 			m.commands, m.failAt = nil, 1
 		}, nil, "loses its power", "this program"},
-		"has a node-agent that cannot be written": {func(m *machine) {
+		"has one that there is no room for": {func(m *machine) {
 			m.program = "a newer program"
 			m.put(nextProgram+"/x", "")
 		}, nil, "node-agent.next", "this program"},

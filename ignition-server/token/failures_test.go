@@ -94,7 +94,7 @@ func TestAwayAPIServer(t *testing.T) {
 				return c.Update(ctx, o, opts...)
 			}}
 		}, says: "rotate the token of Secret hosted/token-a-0a1b: ", served: true},
-		"is reported on": {hooks: func(away *bool) interceptor.Funcs {
+		"is told its outcome": {hooks: func(away *bool) interceptor.Funcs {
 			return interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				if *away {
 					return errAway
