@@ -167,8 +167,8 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestSmallAnswers: the status of a Node contains megabytes of images, which must not be sent to a thousand machines
-// with each change.
+// TestSmallAnswers checks that requests do not return the status of a Node. It contains megabytes of image names,
+// which must not be sent to a thousand machines with each change.
 func TestSmallAnswers(t *testing.T) {
 	t.Parallel()
 	var accepted []string

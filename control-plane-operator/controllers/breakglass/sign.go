@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package breakglass signs client certificates for the guest cluster that are requested in the management cluster. A
-// request is a CertificateSigningRequest there, for a signer that is named after the hosted namespace, and a
-// CertificateSigningRequestApproval of the same name in that namespace. The package also revokes all certificates of a
-// signer by replacing the signer, as CertificateRevocationRequests ask.
+// request has two objects there. The CertificateSigningRequest names a signer that is named after the hosted
+// namespace. A CertificateSigningRequestApproval of the same name in that namespace approves it. The package also
+// revokes all certificates of a signer by replacing the signer, as CertificateRevocationRequests ask.
 package breakglass
 
 import (

@@ -12,7 +12,7 @@ import (
 )
 
 // This controller rolls out changes of etcd's pods. The StatefulSet would stop a member without checking whether the
-// others have a quorum: it only considers the state of its pods, and proceeds past one on a dead node.
+// others have a quorum. It only considers the state of its pods, and continues even if a pod is on a dead node.
 
 // outdated reports whether the pod of a member has an older revision of the StatefulSet than new pods, and is not being
 // deleted.
@@ -87,7 +87,7 @@ func (c *cluster) held() []string {
 	return held
 }
 
-// waiting returns which updates wait for members that are out; empty if none does.
+// waiting returns which updates wait for members that are down; empty if none does.
 func (c *cluster) waiting() string {
 	held := c.held()
 	if len(held) == 0 {

@@ -27,8 +27,8 @@ func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPl
 	return kubeapiserver.Refusals(ctx, c, hcp)
 }
 
-// validatePlatform requires the AWS block. As upstream, the schema accepts AWS without it, and there is no default for
-// it.
+// validatePlatform requires the AWS block. As in upstream HyperShift, the schema accepts AWS without it, and there is
+// no default for it.
 func validatePlatform(hcp *hyperv1.HostedControlPlane) error {
 	if hcp.Spec.Platform.Type == hyperv1.AWSPlatform && hcp.Spec.Platform.AWS == nil {
 		return errors.New("platform.aws is missing, which platform.type AWS needs: set it")

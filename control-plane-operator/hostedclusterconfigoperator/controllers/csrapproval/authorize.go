@@ -159,7 +159,7 @@ func onlyNamesOf(machine *clusterv1.Machine, node string, request *x509.Certific
 	return nil
 }
 
-// onlyUsages requires the one extended usage and rejects usages that the signer does not sign.
+// onlyUsages requires the wanted extended usage and rejects usages that the signer does not sign.
 func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificatesv1.KeyUsage) error {
 	if !slices.Contains(csr.Spec.Usages, wanted) {
 		return fmt.Errorf("usage %q is missing", wanted)

@@ -73,7 +73,7 @@ func TestRoom(t *testing.T) {
 	}{
 		"is none":            {nil, 3},
 		"waits and is Ready": {[]*member{newMember("a", at(waits, ""))}, 3},
-		// It is updated before all others, and counts against the limit from then on.
+		// This node is updated before all others, and counts against the limit from then on.
 		"waits and is not Ready":            {[]*member{newMember("a", at(waits, ""), notReady)}, 3},
 		"is drained":                        {[]*member{newMember("a", at(drains, ""), begun)}, 2},
 		"works":                             {[]*member{newMember("a", at(works, ""), begun)}, 2},

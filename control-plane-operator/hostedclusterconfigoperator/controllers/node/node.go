@@ -48,8 +48,8 @@ const (
 )
 
 // Reconciler sets labels and taints on the guest's nodes, once each. It also deletes the node of a Machine that was
-// deleted before Cluster API knew its node. No other controller would, and the machine could not join again under its
-// name.
+// deleted before Cluster API knew its node. No other controller would delete that node, and the machine could not join
+// again under its name.
 type Reconciler struct {
 	// Guest reads, patches and deletes Nodes.
 	Guest client.Client
