@@ -84,7 +84,7 @@ func ReadTask(file []byte) (Task, error) {
 	return t, json.NewDecoder(compressed).Decode(&t)
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	dir := ConfigDir
 	var log logging.Options

@@ -65,7 +65,7 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	o := optionsFromEnvironment(os.Getenv)
 	cmd := &cobra.Command{

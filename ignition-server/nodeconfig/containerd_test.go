@@ -61,7 +61,7 @@ func (n *node) must(err error) {
 	}
 }
 
-// needContainerd finds the programs of the embedded environment's machines, or skips the test.
+// needContainerd adds the programs in bin/os to the PATH. It skips the test without root permissions or containerd.
 func needContainerd(t *testing.T) {
 	t.Helper()
 	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {

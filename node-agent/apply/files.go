@@ -129,7 +129,7 @@ func own(h *host.Host, path string, o nodeplan.Owner) error {
 	return os.Lchown(h.Path(path), uid, gid)
 }
 
-// number returns the ID (third field) of a name in /etc/passwd or /etc/group. A numeric name is returned as it is; an
+// number returns the ID (third field) of a name in /etc/passwd or /etc/group. It returns a numeric name unchanged; an
 // empty name means root.
 func number(h *host.Host, database, name string) (int, error) {
 	if name == "" {

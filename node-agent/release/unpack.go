@@ -42,8 +42,8 @@ func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// Reading may end without an error although a layer is missing or has the wrong checksum. Only reading all content
-			// reports that error.
+			// The archive may end before the stream does. Only reading the stream to its end reports a missing layer or a wrong
+			// checksum.
 			_, err := io.Copy(io.Discard, content)
 			return sums, err
 		}

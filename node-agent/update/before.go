@@ -31,7 +31,8 @@ type entry struct {
 	Mode uint32 `json:"mode,omitempty"`
 	UID  int    `json:"uid,omitempty"`
 	GID  int    `json:"gid,omitempty"`
-	// Target is the target of a link. Content is the name of the file beside the index with the content of a file.
+	// Target is the target of a link. Content is the name of the file, next to the index, that holds the content of a
+	// file.
 	Target  string `json:"target,omitempty"`
 	Content string `json:"content,omitempty"`
 }

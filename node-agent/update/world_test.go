@@ -155,7 +155,7 @@ func (w *world) program(command string, _ io.Reader) ([]byte, error) {
 	return nil, nil
 }
 
-// boots simulates another boot of the machine.
+// boots simulates a new boot of the machine.
 func (w *world) boots(id string) {
 	w.t.Helper()
 	w.Put(bootID, id+"\n")

@@ -100,8 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
-	// During a restore, another controller provides the members and volumes: a step here would remove what it has just
-	// provided.
+	// During a restore, another controller provides the members and volumes. A step of this controller would remove them
+	// again.
 	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged || hcp.Annotations[hyperv1.RestoringAnnotation] != "" {
 		return nil, phase.ErrStop
 	}

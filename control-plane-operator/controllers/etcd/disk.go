@@ -51,7 +51,7 @@ type disk struct {
 	p99 time.Duration
 	// said is the latency that is reported; zero if the disk is fast.
 	said time.Duration
-	// fast counts the windows in a row in which a disk that is reported as slow was fast.
+	// fast is the number of consecutive windows in which a disk that is reported as slow was fast.
 	fast int
 }
 

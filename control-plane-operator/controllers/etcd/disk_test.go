@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page returns the metrics of a member that started at that second. The numbers are its fsyncs of up to 8, 16, 64 and
-// 128 ms, and longer ones.
+// page returns the metrics of a member whose process started at that time, in seconds. The other arguments are the
+// numbers of fsyncs in each bucket of the histogram.
 func page(start int, upTo8, upTo16, upTo64, upTo128, more int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# TYPE %s gauge\n%s %d\n# TYPE %s histogram\n", startFamily, startFamily, start, fsyncFamily)

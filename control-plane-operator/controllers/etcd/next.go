@@ -50,7 +50,7 @@ type step struct {
 	action action
 	member *member
 	why    string
-	// note is set for the action of that name.
+	// note is the note that the action note stores.
 	note component.Note
 	// via are the client URLs of members that can execute the action.
 	via []string

@@ -74,7 +74,7 @@ func finished(name string, at time.Time, status metav1.ConditionStatus, why stri
 	return b
 }
 
-// ofSchedule marks a backup as one of a schedule.
+// ofSchedule marks a backup as created by the schedule.
 func ofSchedule(b *hyperv1.HCPEtcdBackup) *hyperv1.HCPEtcdBackup {
 	b.Annotations = map[string]string{slotAnnotation: b.CreationTimestamp.UTC().Format(time.RFC3339)}
 	return b

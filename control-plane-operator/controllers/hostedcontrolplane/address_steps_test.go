@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// address returns a load balancer's address that was published that long before now.
+// address returns a load balancer's address that was published before now. age is the time since then.
 func address(host string, age time.Duration) hyperv1.ServedAddress {
 	return hyperv1.ServedAddress{Type: hyperv1.LoadBalancer, Host: host, Port: 6443, Since: metav1.NewTime(now.Add(-age))}
 }

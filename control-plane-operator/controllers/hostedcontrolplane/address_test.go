@@ -158,7 +158,7 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.kubeconfigServer(pki.AdminKubeconfig)).To(Equal(formerHost), "an address that nobody reached is nobody's")
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint.Host).To(Equal(formerHost))
 
-	// That a node uses the address proves that it works, although pods of the management cluster do not reach the machine
+	// A node uses the address, so the address works, although pods of the management cluster do not reach the machine
 	// network.
 	w.used(1, 2)
 	g.Expect(w.pass()).To(Succeed())

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// available brings the control plane up.
+// available rolls out the control plane until it is available.
 func (w *world) available() {
 	w.t.Helper()
 	g := NewWithT(w.t)

@@ -52,7 +52,7 @@ type Reconciler struct {
 	Guest client.Client
 	// Management reads the HostedControlPlane and Machines, and writes the status of the HostedControlPlane.
 	Management client.Client
-	// Pause is honored.
+	// Pause evaluates the pause of the cluster, during which no node migrates.
 	Pause pause.Gate
 }
 

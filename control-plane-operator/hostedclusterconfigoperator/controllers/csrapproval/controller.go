@@ -41,7 +41,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
-	// Pause is honored: no node can join a paused cluster.
+	// Pause evaluates the pause of the cluster, during which no node can join.
 	Pause pause.Gate
 }
 

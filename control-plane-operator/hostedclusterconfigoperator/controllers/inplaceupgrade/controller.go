@@ -46,9 +46,9 @@ type Reconciler struct {
 	Management client.Client
 	// ManagementLive reads Machines without the cache: the number of updating nodes must not come from a stale list.
 	ManagementLive client.Reader
-	// Pause is honored, as is the pause of a MachineSet.
+	// Namespace is the hosted namespace, which holds MachineSets and Machines.
 	Namespace string
-	// Pause is honored, as is that of a MachineSet.
+	// Pause evaluates the pause of the cluster. MachineSets have a pause of their own.
 	Pause pause.Gate
 	// Clock provides the time for timeouts of nodes that do not answer.
 	Clock clock.PassiveClock

@@ -59,7 +59,7 @@ type Reconciler struct {
 	Live client.Reader
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
-	// Pause is honored.
+	// Pause evaluates the pause of the cluster. A paused cluster's nodes are not changed.
 	Pause pause.Gate
 	// Clock provides the time to compute how long a node has not been Ready.
 	Clock clock.PassiveClock

@@ -22,7 +22,7 @@ const restoreGrace = time.Hour
 
 // restored reports whether a node is older than its control plane, and when the control plane was created. Such a node
 // was restored with a snapshot of etcd. The Machine that it names belonged to the lost management cluster. A missing
-// Machine of that name therefore says nothing about what runs.
+// Machine of that name therefore does not mean that the node has stopped.
 func (r *Reconciler) restored(ctx context.Context, node *corev1.Node) (bool, time.Time, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	if err := r.Pause.Management.Get(ctx, r.Pause.ControlPlane, hcp); err != nil {

@@ -45,7 +45,7 @@ type Reconciler struct {
 	Management client.Client
 	// Namespace is the hosted namespace.
 	Namespace string
-	// Pause is honored.
+	// Pause evaluates the pause of the cluster, during which nothing is rewritten.
 	Pause pause.Gate
 	// Metrics reads the metrics of one of the guest's API servers, which contain the key IDs of plugins.
 	Metrics func(ctx context.Context) ([]byte, error)

@@ -131,7 +131,8 @@ func (r *Reconciler) keep(ctx context.Context, hcp *hyperv1.HostedControlPlane) 
 	return ctrl.Result{}, nil
 }
 
-// records returns the existing records, and those of recently issued certificates: requests stay for an hour.
+// records returns the existing records, and records for recently issued certificates. The requests of certificates
+// stay for an hour.
 func (r *Reconciler) records(ctx context.Context, machines []clusterv1.Machine) (map[string]record, error) {
 	kept, requests := &corev1.ConfigMapList{}, &certificatesv1.CertificateSigningRequestList{}
 	if err := r.Guest.List(ctx, kept, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{stateLabel}); err != nil {
@@ -173,7 +174,7 @@ func Digest(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// issuedTo returns the certificate that a request was issued to a node; nil for none.
+// issuedTo returns the certificate that a request was issued to a node; nil if there is none.
 func issuedTo(csr *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 		return nil
