@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command control-plane-operator runs the control plane of one hosted cluster (run), configures the guest through its
-// API (hosted-cluster-config-operator), and contains the small programs that its pods start with.
+// Command control-plane-operator runs the control plane of one hosted cluster (run), and configures the guest through
+// its API (hosted-cluster-config-operator). It also contains the small programs that its pods start with.
 package main
 
 import (

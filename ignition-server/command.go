@@ -124,7 +124,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metrics.Serving(o.metricsAddr, config),
-		// Each replica serves from its own memory, so each replica runs the controller, without leader election.
+		// Each replica serves from its own memory. Each replica therefore runs the controller, without leader election.
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
 		// The server may read Secrets only by name.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
@@ -156,7 +156,8 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	})
 }
 
-// credentials does not call the guest before a machine joins: until then its API may be unavailable.
+// credentials returns the Credentials for joining machines. It does not call the guest, whose API may not be available
+// yet.
 func (o *options) credentials(mgr ctrl.Manager) (*bootstrap.Credentials, error) {
 	access, err := kubeconfig.ReadFile(o.guestKubeconfig)
 	if err != nil {
@@ -182,7 +183,7 @@ func (o *options) ca() []byte {
 	return content
 }
 
-// mirrors returns the mirrors from which this process reads release images: those of the flag, and then those of the
+// mirrors returns the mirrors from which this process reads release images: first those of the flag, then those of the
 // environment.
 func (o *options) mirrors() ([]releaseinfo.Mirror, error) {
 	fromFlag, err := releaseinfo.ParseMirrors(o.registryOverrides)

@@ -43,7 +43,7 @@ const (
 	patient = 3 * time.Minute
 )
 
-// TestProcess runs the complete process against a real API server: a token Secret appears, a machine gets its
+// TestProcess runs the complete process against a real API server. A token Secret appears, a machine gets its
 // configuration, and a change of an input reaches the next machine.
 func TestProcess(t *testing.T) {
 	g := NewWithT(t)
@@ -160,7 +160,7 @@ func readToken(t *testing.T, c client.Client) *corev1.Secret {
 	return secret
 }
 
-// get returns 0 while the server is not running.
+// get returns the status code and the body of a response. The status code is 0 while the server is not running.
 func get(t *testing.T, url, tok string) (int, string) {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}

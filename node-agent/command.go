@@ -83,7 +83,7 @@ var steps = []step{
 	{"configuring the container runtime", release.Configure},
 }
 
-// run makes the machine a node, from any state: according to its plan, or according to the interrupted update.
+// run makes the machine a node, from any state. It applies the plan, or continues an interrupted update.
 func run(ctx context.Context, h *host.Host) error {
 	state, err := update.Load(h)
 	if err != nil {
@@ -99,7 +99,7 @@ func run(ctx context.Context, h *host.Host) error {
 		step{"starting the service that follows the pool's configuration", release.Follow})
 }
 
-// bring runs the steps, then the additional ones.
+// bring applies the plan with all steps, followed by the additional ones.
 func bring(ctx context.Context, h *host.Host, more ...step) error {
 	plan, err := plan(ctx, h)
 	if err != nil {
@@ -114,7 +114,7 @@ func bring(ctx context.Context, h *host.Host, more ...step) error {
 	return nil
 }
 
-// updating returns this machine as the subject of an update.
+// updating returns the Machine on which an update operates.
 func updating(h *host.Host, healthy func(context.Context) error) *update.Machine {
 	return &update.Machine{Host: h, Healthy: healthy, Bring: func(ctx context.Context) error {
 		return bring(ctx, h, step{"restarting the node", release.Restart})
@@ -132,8 +132,8 @@ func sandbox(ctx context.Context, h *host.Host) error {
 	return nil
 }
 
-// kubelet replaces this process by the kubelet. It sets the node name, since a Node cannot be renamed and the host name
-// in the kernel may still be that of the installer.
+// kubelet replaces this process by the kubelet. It sets the node name: a Node cannot be renamed, and the kernel's host
+// name may still be that of the installer.
 func kubelet(h *host.Host, args []string) error {
 	program := release.Program(h, "kubelet")
 	argv := append([]string{program, "--hostname-override=" + nodeName(h)}, args...)

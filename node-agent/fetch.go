@@ -22,12 +22,13 @@ import (
 const (
 	// serverDir holds what the first boot stage wrote for access to the ignition-server.
 	serverDir = "/etc/hypershift/ignition-server/"
-	// planPath holds the plan. A machine that boots again thus needs no server; its token may have expired.
+	// planPath holds the plan. With it, a machine that boots again needs no server. The token for the server may have
+	// expired.
 	planPath = nodeplan.Path
 	// joined exists once the kubelet has its first certificate.
 	joined = cluster.Kubeconfig
 
-	// planAge is how long the plan of a machine that has not joined is used. The bootstrap token in it is valid for an
+	// planAge is how long a machine that has not joined uses its plan. The bootstrap token in the plan is valid for an
 	// hour.
 	planAge = 40 * time.Minute
 
@@ -35,7 +36,7 @@ const (
 	maxPlan      = 64 << 20
 )
 
-// plan returns the plan on the machine, else the one from the ignition-server.
+// plan returns the plan on the machine, or else the plan of the ignition-server.
 func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 	raw, err := h.Read(planPath)
 	if err != nil {
@@ -59,8 +60,8 @@ func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 	return parsed, nil
 }
 
-// outdated reports whether the plan is too old to join the cluster with it. A plan that Ignition wrote is not outdated,
-// since it cannot be fetched again.
+// outdated reports whether the plan is too old to join the cluster with it. A plan that Ignition wrote never counts as
+// outdated, since it cannot be fetched again.
 func outdated(h *host.Host) bool {
 	info, err := os.Stat(h.Path(planPath))
 	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined) && h.Exists(serverDir+"headers")

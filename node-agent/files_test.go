@@ -51,8 +51,8 @@ func TestSentence(t *testing.T) {
 			g, got := NewWithT(t), sentence(tt.text)
 			g.Expect(got).To(Equal(tt.want))
 			g.Expect(utf8.ValidString(got)).To(BeTrue())
-			// The API server returns what JSON encoding made of the text. If that differed, the Node would be annotated again at
-			// each event.
+			// The API server returns the text as JSON encodes it. If that differed from the text, the Node would be annotated
+			// again at each event.
 			raw, err := json.Marshal(got)
 			g.Expect(err).NotTo(HaveOccurred())
 			back := ""
@@ -134,18 +134,18 @@ func TestGet(t *testing.T) {
 		answer func(w http.ResponseWriter)
 		says   string
 	}{
-		"is well":        {func(w http.ResponseWriter) { _, _ = w.Write([]byte("content")) }, ""},
-		"refuses":        {func(w http.ResponseWriter) { http.Error(w, "  no token  ", http.StatusUnauthorized) }, "/x answered 401 Unauthorized: no token"},
-		"has no content": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }, "answered 204 No Content"},
-		"says very much": {func(w http.ResponseWriter) { http.Error(w, strings.Repeat("x", 301), http.StatusBadGateway) }, "answered 502 Bad Gateway: " + strings.Repeat("x", 300)},
-		"hangs up": {func(w http.ResponseWriter) {
+		"answers":            {func(w http.ResponseWriter) { _, _ = w.Write([]byte("content")) }, ""},
+		"refuses":            {func(w http.ResponseWriter) { http.Error(w, "  no token  ", http.StatusUnauthorized) }, "/x answered 401 Unauthorized: no token"},
+		"has no content":     {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }, "answered 204 No Content"},
+		"sends a long error": {func(w http.ResponseWriter) { http.Error(w, strings.Repeat("x", 301), http.StatusBadGateway) }, "answered 502 Bad Gateway: " + strings.Repeat("x", 300)},
+		"closes the connection": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("half"))
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}, "reading the answer of "},
 	} {
-		t.Run("When the server "+name+", its answer should be taken only as a whole", func(t *testing.T) {
+		t.Run("When the server "+name+", it should return the complete answer or an error", func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Repr-Digest", "d"); tt.answer(w) }))
@@ -174,13 +174,13 @@ func TestDirect(t *testing.T) {
 		after       string
 	}{
 		"the machine has no proxy":                 {"", true, ""},
-		"nothing is reached without it":            {proxy, true, proxy},
+		"NO_PROXY is not set":                      {proxy, true, proxy},
 		"NO_PROXY contains all hosts":              {proxy + "NO_PROXY=\"*\"\n", true, proxy + "NO_PROXY=\"*\"\n"},
 		"the server is first in NO_PROXY":          {"NO_PROXY=\"10.0.0.5,.svc\"\n", true, "NO_PROXY=\"10.0.0.5,.svc\"\n"},
 		"the server is last in NO_PROXY":           {"NO_PROXY=\".svc,10.0.0.5\"", true, "NO_PROXY=\".svc,10.0.0.5\""},
 		"the server is the only entry in NO_PROXY": {"NO_PROXY=\"10.0.0.5\"\n", true, "NO_PROXY=\"10.0.0.5\"\n"},
-		"another begins like the server":           {"NO_PROXY=\"10.0.0.50\"\n", false, "NO_PROXY=\"10.0.0.5,10.0.0.50\"\n"},
-		"another ends like the server":             {"NO_PROXY=\"110.0.0.5\"\n", false, "NO_PROXY=\"10.0.0.5,110.0.0.5\"\n"},
+		"NO_PROXY has a longer address":            {"NO_PROXY=\"10.0.0.50\"\n", false, "NO_PROXY=\"10.0.0.5,10.0.0.50\"\n"},
+		"NO_PROXY has a similar address":           {"NO_PROXY=\"110.0.0.5\"\n", false, "NO_PROXY=\"10.0.0.5,110.0.0.5\"\n"},
 		"a proxy is set before NO_PROXY":           {proxy + "NO_PROXY=\".svc\"\n", false, proxy + "NO_PROXY=\"10.0.0.5,.svc\"\n"},
 	} {
 		t.Run("When "+name+", the kubelet should reach the server without the proxy", func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestCommands(t *testing.T) {
 		"an invalid timeout":            {[]string{"follow", "--ready-timeout", "soon"}, "ready-timeout"},
 		"an extra argument for sandbox": {[]string{"sandbox", "x"}, `unknown command "x" for "node-agent sandbox"`},
 	} {
-		t.Run("When node-agent gets "+name+", it should say so and do nothing", func(t *testing.T) {
+		t.Run("When node-agent gets "+name+", it should return an error and do nothing", func(t *testing.T) {
 			t.Parallel()
 			cmd := command()
 			cmd.SetArgs(tt.args)

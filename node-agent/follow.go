@@ -46,8 +46,8 @@ type follower struct {
 	node *cluster.Node
 	// arch is the architecture of the machine, as in GOARCH.
 	arch string
-	// ready is the timeout for the Node to become Ready. alive is how long its kubelet must have run then, and poll how
-	// often this is checked. retryFirst and retryMax are the first and the longest delay before a retry.
+	// ready is the timeout for the Node to become Ready. alive is how long the kubelet must have run by then. poll is the
+	// interval of the checks. retryFirst and retryMax are the first and the longest delay before a retry.
 	ready, alive, poll   time.Duration
 	retryFirst, retryMax time.Duration
 	// watchMax is the longest delay before an unreachable API server is tried again.
@@ -142,8 +142,8 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 	}
 }
 
-// heed applies the annotations of the Node, and reports the result on the Node. After an error it is retried. An
-// unreachable address does not prevent a new configuration.
+// heed applies the annotations of the Node, and reports the result on the Node. It is retried after an error. An
+// unreachable address does not block a new configuration.
 func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
 	moved := f.move(ctx, now)
 	return errors.Join(moved, f.configure(ctx, now))
@@ -202,7 +202,7 @@ func (f *follower) take(ctx context.Context, now cluster.Annotations, current, d
 	return nil
 }
 
-// settle completes an interrupted update. The Node is annotated at the next event.
+// settle completes an interrupted update. The next event reports the result on the Node.
 func (f *follower) settle(ctx context.Context) error {
 	_, err := f.settled(ctx)
 	return err

@@ -73,7 +73,7 @@ func (m *machine) release(version string) nodeplan.Image {
 	return nodeplan.Image{Name: name, Sources: []nodeplan.Source{{Image: name, CAs: m.plan.Node.Sources[0].CAs}}}
 }
 
-// isNew checks that the machine runs configuration new completely, and that nothing of old is left.
+// isNew checks that the machine runs configuration new completely, and has no files that only configuration old has.
 func (m *machine) isNew() {
 	m.t.Helper()
 	m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of 2"))
@@ -189,7 +189,7 @@ func TestRollBack(t *testing.T) {
 		{"a file of the configuration has an unknown owner", func(m *machine) { m.next.Files[len(m.next.Files)-1].Owner.User = "ghost" }, `there is no "ghost"`},
 		{"a file of the image conflicts with the configuration", func(m *machine) { m.put("/etc/only-new", "the image's") }, "set overwrite"},
 	} {
-		t.Run("When "+tc.name+", the machine should be as before, and the Node should say why", func(t *testing.T) {
+		t.Run("When "+tc.name+", it should roll back and report the cause on the Node", func(t *testing.T) {
 			m, f := newNode(t)
 			tc.harm(m)
 			before := without(m.state())
@@ -258,15 +258,15 @@ func TestNotTaken(t *testing.T) {
 		{"the server's certificate is not trusted", func(m *machine) { m.put(nodeplan.ServerCA, string(m.registry.CA)) }, "certificate"},
 		{"the machine has no server endpoint", func(m *machine) { m.Expect(os.Remove(m.host.Path(nodeplan.ServerEndpoint))).To(Succeed()) }, "replace the machine once"},
 		{"the version of the plan is newer than node-agent supports", func(m *machine) { m.next.Version = 9 }, "version 9"},
-		{"node-agent comes damaged", func(m *machine) { m.program = "damaged this program" }, "checksum"},
+		{"the downloaded node-agent is corrupt", func(m *machine) { m.program = "damaged this program" }, "checksum"},
 		{"the release image cannot be pulled", func(m *machine) { m.next.Node.Name, m.next.Node.Sources = "gone", []nodeplan.Source{nowhere} }, "pulling " + nowhere.Image},
 		{"the release has no kubelet", func(m *machine) {
 			name := m.push("empty", map[string]string{"usr/bin/ctr": "ctr"})
 			m.next.Node = nodeplan.Image{Name: name, Sources: []nodeplan.Source{{Image: name, CAs: m.plan.Node.Sources[0].CAs}}}
 		}, "no program /usr/bin/kubelet"},
-		{"what is there cannot be kept", func(m *machine) { m.put("/etc/only-new/folder", "") }, "saving /etc/only-new for a rollback"},
+		{"an existing path cannot be backed up", func(m *machine) { m.put("/etc/only-new/folder", "") }, "saving /etc/only-new for a rollback"},
 	} {
-		t.Run("When "+tc.name+", the Node should say so, and nothing should change", func(t *testing.T) {
+		t.Run("When "+tc.name+", it should report it on the Node and change nothing", func(t *testing.T) {
 			m, f := newNode(t)
 			m.want("new")
 			tc.harm(m)
@@ -299,7 +299,8 @@ func inUse(files map[string]string) map[string]string {
 // cutOff is the panic value of a simulated power loss.
 type cutOff struct{}
 
-// TestCutOff simulates a power loss after each file change of an update, and starts the machine again.
+// TestCutOff simulates a power loss after each file change of an update, and starts the machine again. It does so with
+// and without a rollback.
 func TestCutOff(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		name, step := "to it", 2
@@ -396,8 +397,8 @@ func TestTooManyStarts(t *testing.T) {
 	m.Expect(state + message).To(ContainSubstring("RolledBackconfiguration new was rolled back: the machine was started 3 times"))
 }
 
-// TestFollowRuns runs the complete service: a requested configuration reaches it through the watch of its Node, also
-// after the API server was unreachable.
+// TestFollowRuns runs the complete service. The watch of the Node delivers a requested configuration, even after the
+// API server was unreachable.
 func TestFollowRuns(t *testing.T) {
 	m, f := newNode(t)
 	m.guest.away = true

@@ -34,8 +34,9 @@ type guest struct {
 	annotations map[string]string
 	version     int
 	patches     []string
-	// kubelet is the running version; empty for none. ends is how often it has exited; it increases with each query for a
-	// broken kubelet. stale is the value for the previous kubelet until the restart is complete.
+	// kubelet is the version of the running kubelet; empty if none runs. ends is how often it has exited; for a broken
+	// kubelet it increases with each query. stale is the value of the previous kubelet, which systemd reports until the
+	// restart is complete.
 	kubelet     string
 	broken      bool
 	ends, stale int
@@ -99,7 +100,7 @@ func (g *guest) endings() int {
 	return g.ends
 }
 
-// forNode handles requests of a Node to the ignition-server.
+// forNode handles the requests of Nodes to the ignition-server.
 func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz":
@@ -172,7 +173,7 @@ func (g *guest) patch(r *http.Request) {
 	g.news <- struct{}{}
 }
 
-// want simulates the config operator that requests a configuration.
+// want acts as the config operator: it requests a configuration.
 func (m *machine) want(hash string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// member returns a machine that only has a kubelet that has joined a guest.
+// member returns a machine with only a kubelet, which has joined a guest.
 func member(t *testing.T) (*machine, *follower) {
 	t.Helper()
 	m := newMachine(t)
@@ -29,25 +29,25 @@ func member(t *testing.T) (*machine, *follower) {
 	return m, m.follower()
 }
 
-// TestHealthy: the reported health of the Node decides whether the machine rolls back.
+// TestHealthy checks when a Node counts as healthy. The result decides whether the machine rolls back.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		harm func(m *machine, f *follower)
 		says string
 	}{
-		"is Ready with the release's kubelet":                       {func(*machine, *follower) {}, ""},
-		"is Ready with another kubelet":                             {func(m *machine, _ *follower) { m.guest.kubelet = "v1.35.0" }, "was not Ready with kubelet v1.36.3 in "},
-		"was Ready with it, and nothing has been heard of it since": {func(m *machine, f *follower) { f.alive = time.Hour }, "its kubelet has not renewed its lease for long enough"},
-		"cannot be asked for":                                       {func(m *machine, _ *follower) { m.guest.away = true }, "the call to the API server failed: the API server answered 503"},
+		"is Ready with the release's kubelet":       {func(*machine, *follower) {}, ""},
+		"is Ready with another kubelet":             {func(m *machine, _ *follower) { m.guest.kubelet = "v1.35.0" }, "was not Ready with kubelet v1.36.3 in "},
+		"has not renewed its Lease since the start": {func(m *machine, f *follower) { f.alive = time.Hour }, "its kubelet has not renewed its lease for long enough"},
+		"cannot be read":                            {func(m *machine, _ *follower) { m.guest.away = true }, "the call to the API server failed: the API server answered 503"},
 		"has a kubelet that does not run": {func(m *machine, _ *follower) {
 			m.host.Run = func(context.Context, io.Reader, string, ...string) ([]byte, error) {
 				return nil, errors.New("exec format error")
 			}
 		}, "the kubelet does not run: exec format error"},
-		"has a kubelet that ends again and again": {func(m *machine, _ *follower) { m.guest.kubelet, m.guest.broken = "", true }, "ended 5 times: `journalctl -u kubelet` on the machine says why"},
+		"has a kubelet that exits repeatedly": {func(m *machine, _ *follower) { m.guest.kubelet, m.guest.broken = "", true }, "ended 5 times: `journalctl -u kubelet` on the machine says why"},
 	} {
-		t.Run("When the Node "+name+", it should be healthy only if it is", func(t *testing.T) {
+		t.Run("When the Node "+name+", it should count as healthy only if it is Ready", func(t *testing.T) {
 			t.Parallel()
 			m, f := member(t)
 			f.ready = time.Minute
@@ -83,8 +83,8 @@ func TestHealthy(t *testing.T) {
 	})
 }
 
-// TestRenewProgram: a node-agent that does not run could not be replaced by the next one. It is therefore tried before
-// it replaces this one.
+// TestRenewProgram checks when a new node-agent replaces this one. A node-agent that cannot run could not be replaced
+// by a later version. It is therefore tried first.
 func TestRenewProgram(t *testing.T) {
 	t.Parallel()
 	became := errors.New("it is another program from here on")
@@ -94,11 +94,11 @@ func TestRenewProgram(t *testing.T) {
 		says  string
 		after string
 	}{
-		"has the same one": {func(*machine) {}, nil, "", "this program"},
-		"has a newer one":  {func(m *machine) { m.program = "a newer program" }, became, "", "a newer program"},
-		"sends it damaged": {func(m *machine) { m.program = "damaged newer program" }, nil, "does not match its checksum", "this program"},
-		"has none":         {func(m *machine) { m.status = http.StatusNotFound }, nil, "404", "this program"},
-		"has one that does not run": {func(m *machine) {
+		"has the same node-agent":    {func(*machine) {}, nil, "", "this program"},
+		"has a newer node-agent":     {func(m *machine) { m.program = "a newer program" }, became, "", "a newer program"},
+		"sends a corrupt node-agent": {func(m *machine) { m.program = "damaged newer program" }, nil, "does not match its checksum", "this program"},
+		"has no node-agent":          {func(m *machine) { m.status = http.StatusNotFound }, nil, "404", "this program"},
+		"has a node-agent that does not run": {func(m *machine) {
 			m.program = "for another machine"
 			m.commands, m.failAt = nil, 1
 		}, nil, "loses its power", "this program"},
@@ -107,7 +107,7 @@ func TestRenewProgram(t *testing.T) {
 			m.put(nextProgram+"/x", "")
 		}, nil, "node-agent.next", "this program"},
 	} {
-		t.Run("When the server "+name+", the machine should have a node-agent that runs", func(t *testing.T) {
+		t.Run("When the server "+name+", the machine should end up with a node-agent that runs", func(t *testing.T) {
 			t.Parallel()
 			m, f := member(t)
 			f.become = func() error { return became }
@@ -132,7 +132,7 @@ func TestRenewProgram(t *testing.T) {
 	}
 }
 
-// TestAsk covers a machine with missing or damaged data about the ignition-server, or without a certificate.
+// TestAsk checks a machine with missing or damaged data about the ignition-server, or without a certificate.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -140,9 +140,9 @@ func TestAsk(t *testing.T) {
 		says string
 	}{
 		"was installed by an old server": {func(m *machine) { m.Expect(os.Remove(m.host.Path(nodeplan.ServerEndpoint))).To(Succeed()) }, "replace the machine once"},
-		"has half of the server's CA":    {func(m *machine) { m.put(nodeplan.ServerCA, "-----BEGIN CERTIFICATE-----\nhunter2") }, nodeplan.ServerCA + ": the CA of the server holds no certificate"},
+		"has a truncated server CA":      {func(m *machine) { m.put(nodeplan.ServerCA, "-----BEGIN CERTIFICATE-----\nhunter2") }, nodeplan.ServerCA + ": the CA of the server holds no certificate"},
 		"has lost its certificate":       {func(m *machine) { m.put("/var/lib/kubelet/pki/kubelet-client-current.pem", "hunter2") }, "reading the kubelet's certificate"},
-		"has an address that is none":    {func(m *machine) { m.put(nodeplan.ServerEndpoint, "10.0.0.1:port\n") }, "invalid port"},
+		"has an invalid server address":  {func(m *machine) { m.put(nodeplan.ServerEndpoint, "10.0.0.1:port\n") }, "invalid port"},
 	} {
 		t.Run("When the machine "+name+", it should report it, and send no request", func(t *testing.T) {
 			t.Parallel()
@@ -163,12 +163,12 @@ func TestTell(t *testing.T) {
 		said        string
 		wantMessage string
 	}{
-		"went back":   {update.State{Phase: update.RolledBack, Hash: "new", Message: "no network"}, "RolledBack", "configuration new was rolled back: no network"},
-		"failed":      {update.State{Phase: update.Failed, Hash: "new", Message: "no network; and again"}, "Failed", "configuration new was rolled back: no network; and again"},
-		"is settled":  {update.State{}, "Done", ""},
-		"says a book": {update.State{Phase: update.Failed, Hash: "new", Message: strings.Repeat("ü", maxMessage)}, "Failed", "configuration new was rolled back: " + strings.Repeat("ü", 482) + " ..."},
+		"rolled back":        {update.State{Phase: update.RolledBack, Hash: "new", Message: "no network"}, "RolledBack", "configuration new was rolled back: no network"},
+		"failed":             {update.State{Phase: update.Failed, Hash: "new", Message: "no network; and again"}, "Failed", "configuration new was rolled back: no network; and again"},
+		"is settled":         {update.State{}, "Done", ""},
+		"has a long message": {update.State{Phase: update.Failed, Hash: "new", Message: strings.Repeat("ü", maxMessage)}, "Failed", "configuration new was rolled back: " + strings.Repeat("ü", 482) + " ..."},
 	} {
-		t.Run("When a machine "+name+", its Node should say so once", func(t *testing.T) {
+		t.Run("When a machine "+name+", it should report it on the Node once", func(t *testing.T) {
 			t.Parallel()
 			m, f := member(t)
 			now := cluster.Annotations{}

@@ -30,7 +30,7 @@ func parseAddress(text string) address {
 	return address{api, ignition}
 }
 
-// goesBy returns the address in the files of the machine.
+// goesBy returns the current address, from the files of the machine.
 func goesBy(h *host.Host) (address, error) {
 	api, err := cluster.Server(h)
 	if err != nil {
@@ -41,9 +41,9 @@ func goesBy(h *host.Host) (address, error) {
 }
 
 // move switches the machine to the address in the annotation of its Node. It restarts the kubelet, which reads its
-// kubeconfig only at startup; pods keep running. The current address on the Node is that of the running kubelet. move
-// writes it before it changes the files, and again after the restart. A machine that is interrupted in between restarts
-// the kubelet once more.
+// kubeconfig only at startup; pods keep running. The Node is annotated with the address that the running kubelet uses:
+// before the files change, and again after the restart. A machine that is interrupted in between restarts the kubelet
+// once more.
 func (f *follower) move(ctx context.Context, now cluster.Annotations) error {
 	at, err := goesBy(f.host)
 	if err != nil {
@@ -85,8 +85,8 @@ func (f *follower) tellAddress(ctx context.Context, now cluster.Annotations, at 
 	return f.say(ctx, now, cluster.Annotations{currentAddress: at.String(), addressMessage: message})
 }
 
-// reach checks that both servers answer at an address before the machine depends on it: the API server for this Node,
-// and the ignition-server.
+// reach checks that both servers answer at an address before the machine depends on it. The API server must know this
+// Node, and the ignition-server must answer too.
 func (f *follower) reach(ctx context.Context, wanted address) error {
 	if err := (&cluster.Node{Host: f.host, Name: f.node.Name, Server: wanted.api}).Reach(ctx); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *follower) reach(ctx context.Context, wanted address) error {
 	return err
 }
 
-// goBy changes the files. It restarts the kubelet if the running one uses another API server.
+// goBy writes the address to the files. It restarts the kubelet if the running one uses a different API server.
 func (f *follower) goBy(ctx context.Context, running, wanted address) error {
 	server, err := f.host.Read(nodeplan.ServerEndpoint)
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *follower) goBy(ctx context.Context, running, wanted address) error {
 // noProxy is the prefix of the line with the proxy exceptions in the environment of the units.
 const noProxy = `NO_PROXY="`
 
-// direct reports whether the kubelet reaches an API server without the proxy of the machine, if there is one.
+// direct reports whether the kubelet reaches an API server without a proxy.
 func (f *follower) direct(a address) bool {
 	environment, err := f.host.Read(nodeplan.ProxyEnvironment)
 	if err != nil || environment == nil {

@@ -18,7 +18,7 @@ import (
 
 const restart = "systemctl restart kubelet.service"
 
-// otherServer starts another server for the guest's API and returns its URL.
+// otherServer starts a second server for the guest's API and returns its URL.
 func (m *machine) otherServer() string {
 	m.t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(m.api))
@@ -27,8 +27,8 @@ func (m *machine) otherServer() string {
 	return server.URL
 }
 
-// otherAddress returns another address of both servers. It replaces the current host of the ignition-server with a name
-// that has no server.
+// otherAddress returns a second address at which both servers answer. It replaces the current host of the
+// ignition-server by a name without a server.
 func (m *machine) otherAddress() string {
 	m.t.Helper()
 	endpoint := strings.TrimSpace(m.read(nodeplan.ServerEndpoint))
@@ -36,7 +36,7 @@ func (m *machine) otherAddress() string {
 	return m.otherServer() + " " + hostOf(endpoint)
 }
 
-// moveTo simulates the config operator that requests an address.
+// moveTo acts as the config operator: it requests an address.
 func (m *machine) moveTo(text string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -103,7 +103,7 @@ func TestMove(t *testing.T) {
 		"When the server's certificate does not contain the host": func(m *machine) string { return strings.Replace(m.otherServer(), "127.0.0.1", "127.0.0.2", 1) },
 		"When the server belongs to another cluster":              func(m *machine) string { return m.stranger() },
 	} {
-		t.Run(name+", the machine should stay as it is, say why, and go on with its configuration", func(t *testing.T) {
+		t.Run(name+", it should keep the address, report why, and still apply configurations", func(t *testing.T) {
 			m, f := newNode(t)
 			m.Expect(m.heed(f)).To(Succeed())
 			at, _ := m.addressed()

@@ -140,7 +140,7 @@ func TestIgnition(t *testing.T) {
 	})
 }
 
-// normal returns the state of a machine without the values that differ between two machines of this test.
+// normal returns the state of a machine without the values that differ between machines of this test.
 func (m *machine) normal() map[string]string {
 	m.t.Helper()
 	all := m.state()
@@ -160,7 +160,7 @@ func TestLostPower(t *testing.T) {
 	whole.mustRun()
 	want := whole.normal()
 	for cut := 1; cut <= len(whole.commands); cut++ {
-		t.Run("When power is lost at \""+whole.commands[cut-1]+"\", the next start should come to the same", func(t *testing.T) {
+		t.Run("When power is lost at \""+whole.commands[cut-1]+"\", the next start should reach the same state", func(t *testing.T) {
 			m := newMachine(t)
 			m.failAt = cut
 			_ = run(t.Context(), m.host)
@@ -199,7 +199,7 @@ func TestHeal(t *testing.T) {
 		}},
 		{"a truncated CNI plugin", func(m *machine) { m.mustRun(); m.put("/opt/cni/bin/bridge", "br") }},
 	} {
-		t.Run("When there is "+tc.name+", it should be healed", func(t *testing.T) {
+		t.Run("When there is "+tc.name+", the next start should repair it", func(t *testing.T) {
 			m := newMachine(t)
 			tc.harm(m)
 			m.mustRun()
@@ -238,7 +238,7 @@ func TestRefusals(t *testing.T) {
 		}, "set overwrite"},
 		{"a file has an unknown owner", func(m *machine) { m.plan.Files[1].Owner.User = "ghost" }, `there is no "ghost" in /etc/passwd`},
 	} {
-		t.Run("When "+tc.name+", it should say so, and start no kubelet", func(t *testing.T) {
+		t.Run("When "+tc.name+", it should return an error and start no kubelet", func(t *testing.T) {
 			m := newMachine(t)
 			tc.harm(m)
 			err := run(t.Context(), m.host)
@@ -354,10 +354,10 @@ func TestNodeName(t *testing.T) {
 // TestHostileImage unpacks images that try to write outside of their directory.
 func TestHostileImage(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"climbs":        {"../../../etc/evil": "x"},
-		"goes by links": {"out": "-> /etc", "out/evil": "x"},
+		"has a name with ..":    {"../../../etc/evil": "x"},
+		"writes through a link": {"out": "-> /etc", "out/evil": "x"},
 	} {
-		t.Run("When an image "+name+", nothing should be written beside its folder", func(t *testing.T) {
+		t.Run("When an image "+name+", it should write nothing outside its folder", func(t *testing.T) {
 			m := newMachine(t)
 			all := nodeFiles()
 			for path, text := range files {

@@ -26,12 +26,13 @@ const (
 	nextProgram = nodeplan.Program + ".next"
 	// maxEnds is how often a kubelet may exit before its configuration is rolled back.
 	maxEnds = 5
-	// patience multiplies the timeout while the API server cannot be reached, since that may have unrelated causes.
+	// patience is the factor by which the timeout is extended while the API server cannot be reached. The outage may have
+	// causes other than the configuration.
 	patience = 3
 )
 
-// currentHash returns the hash of the configuration that the machine runs. Plans of older servers do not contain it;
-// the headers from the installation do.
+// currentHash returns the hash of the configuration that the machine runs. Plans of older servers do not contain the
+// hash. It is then in the headers of the installation.
 func currentHash(h *host.Host) (string, error) {
 	raw, err := h.Read(planPath)
 	if err != nil {
@@ -53,8 +54,8 @@ func currentHash(h *host.Host) (string, error) {
 	return "", err
 }
 
-// prepare fetches everything that a configuration needs, beside the files in use, and begins the update. The machine is
-// unchanged unless prepare succeeds.
+// prepare fetches everything that a configuration needs, without replacing files in use, and begins the update. The
+// machine is unchanged unless prepare succeeds.
 func (f *follower) prepare(ctx context.Context, hash string) error {
 	if err := f.renewProgram(ctx); err != nil {
 		return fmt.Errorf("fetching node-agent: %w", err)
@@ -116,8 +117,8 @@ func (f *follower) askAt(ctx context.Context, endpoint, path string) (answer, er
 	return answer{body, header}, err
 }
 
-// renewProgram replaces this program by that of the ignition-server, which renders the plan that the program must
-// understand.
+// renewProgram replaces this program by the node-agent of the ignition-server. That server renders the plan, so its
+// node-agent understands the plan.
 func (f *follower) renewProgram(ctx context.Context) error {
 	served, err := f.ask(ctx, "/node-agent/"+f.arch)
 	if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command node-network is the default network of a guest cluster of the Kubernetes distribution. It runs on every node,
-// in the node's own network namespace. Pods get addresses from their node's spec.podCIDRs by the CNI plugins ptp and
-// host-local. Each node has a route to the pods of every other node by that node's InternalIP, so the nodes must share
-// a layer 2 network. Pod traffic that leaves the cluster has the node's source address.
+// Command node-network is the default network of a guest cluster of the Kubernetes distribution. It runs on every
+// node, in the node's own network namespace. The CNI plugins ptp and host-local give pods addresses from spec.podCIDRs
+// of their node. Each node has a route to the pods of every other node through that node's InternalIP, so the nodes
+// must share a layer 2 network. Pod traffic that leaves the cluster has the node's source address.
 package main
 
 import (

@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 		_, err := options{nodeName: "a", clusterNetworks: []string{"10.132.0.0/14", "fd01::/480", "x"}}.validate()
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(`"fd01::/480"`), ContainSubstring(`"x"`), Not(ContainSubstring(`"10.132.0.0/14"`)))))
 	})
-	for name, text := range map[string]string{"is not there": "", "is half of one": "{clusters: [{", "names no server": "{apiVersion: v1, kind: Config}"} {
+	for name, text := range map[string]string{"is missing": "", "is truncated": "{clusters: [{", "has no server": "{apiVersion: v1, kind: Config}"} {
 		t.Run("When the kubeconfig "+name+", it should fail before it changes the node", func(t *testing.T) {
 			g, root := NewWithT(t), t.TempDir()
 			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")

@@ -41,7 +41,7 @@ type options struct {
 	log                logging.Options
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{

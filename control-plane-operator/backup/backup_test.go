@@ -61,7 +61,7 @@ func startEtcd(t *testing.T, dir string) *clientv3.Client {
 	return c
 }
 
-// shared allows several backups with one client.
+// shared is an Etcd that ignores Close, so that several backups can use one client.
 type shared struct{ Etcd }
 
 func (shared) Close() error { return nil }
@@ -182,7 +182,7 @@ func open(t *testing.T, s *storetest.Store) Storage {
 	return storage
 }
 
-// An error of the storage is one sentence that says what the user can do.
+// TestWhatStorageRefusesIsSaid checks that a storage error is one sentence that tells the user what to do.
 func TestWhatStorageRefusesIsSaid(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -249,7 +249,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
-// A store need not support listing uploads to store backups.
+// TestAStoreWithoutAListOfUploads checks that backups work with a store that cannot list multipart uploads.
 func TestAStoreWithoutAListOfUploads(t *testing.T) {
 	for name, status := range map[string]int{"there are no multipart uploads": http.StatusNotFound, "it does not keep them": http.StatusNotImplemented} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestAStoreWithoutAListOfUploads(t *testing.T) {
 	}
 }
 
-// An upload that either side interrupts never becomes a backup.
+// TestNoHalfObject checks that an upload that either side interrupts never becomes a stored backup.
 func TestNoHalfObject(t *testing.T) {
 	s := storetest.New(t)
 	root := t.TempDir()

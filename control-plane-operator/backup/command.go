@@ -52,7 +52,7 @@ type Task struct {
 	// Storage is where the bundle is stored, under the name Object.
 	Storage hyperv1.HCPEtcdBackupStorage `json:"storage"`
 	Object  string                       `json:"object"`
-	// Delete removes the bundle. All fields below are only for a task that creates one.
+	// Delete makes the task delete the bundle. The fields below are only set in a task that creates a bundle.
 	Delete bool `json:"delete,omitempty"`
 	// Etcd is a URL of etcd.
 	Etcd string `json:"etcd,omitempty"`
@@ -84,7 +84,7 @@ func ReadTask(file []byte) (Task, error) {
 	return t, json.NewDecoder(compressed).Decode(&t)
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	dir := ConfigDir
 	var log logging.Options
@@ -135,8 +135,8 @@ func run(ctx context.Context, dir string) error {
 	return Do(ctx, management, task, storage, func(context.Context) (Etcd, error) { return dial(dir, task.Etcd) }, ScratchDir)
 }
 
-// signer reads the key that signs the bundle. There is none if the operator of the management cluster is older than
-// this program.
+// signer reads the key that signs the bundle. It returns nil if the operator of the management cluster is older than
+// this program and provides no key.
 func signer(dir string) (*bundle.Signer, error) {
 	data := map[string][]byte{}
 	for _, key := range []string{bundle.SignerKey, bundle.SignerCertificate} {

@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// partSize is the part of an upload that is in memory, in bytes. S3 allows ten thousand parts, which is 160 GiB.
+	// partSize is the size in bytes of one part of an upload, which is buffered in memory. S3 allows ten thousand parts,
+	// which limits a bundle to 160 GiB.
 	partSize = 16 << 20
-	// abandoned is the age at which an incomplete upload has no owner any more: no Job runs that long.
+	// abandoned is the age after which an incomplete upload can be aborted: no Job runs that long.
 	abandoned = 2 * Deadline
 )
 
@@ -65,7 +66,8 @@ func (b *bucket) Put(ctx context.Context, name string, content io.Reader) error 
 	return b.explain(err)
 }
 
-// whole hides which error ended a reader: the S3 client treats io.ErrUnexpectedEOF as the end of the content.
+// whole is a reader that replaces all errors except io.EOF. The S3 client would treat io.ErrUnexpectedEOF as the end
+// of the content.
 type whole struct{ r io.Reader }
 
 // Read implements io.Reader.
@@ -102,7 +104,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	return b.explain(err)
 }
 
-// Sweep implements Storage. For other names, it only aborts uploads whose process cannot be running any more.
+// Sweep implements Storage. For other names, it only aborts uploads whose process can no longer be running.
 func (b *bucket) Sweep(ctx context.Context, name string) error {
 	var all []string
 	for upload := range b.client.ListIncompleteUploads(ctx, b.spec.Bucket, b.key(path.Dir(name))+"/", true) {
@@ -124,8 +126,8 @@ func (b *bucket) Sweep(ctx context.Context, name string) error {
 	return nil
 }
 
-// noUploads reports whether the error comes from a store that has no list of uploads: either it never had a multipart
-// upload, or it does not keep them.
+// noUploads reports whether the error means that the store lists no multipart uploads: it has none, or it does not
+// implement the request.
 func noUploads(err error) bool {
 	response := minio.ToErrorResponse(err)
 	return response.Code == minio.NoSuchUpload || response.StatusCode == http.StatusNotImplemented

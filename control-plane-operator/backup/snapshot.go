@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/bundle"
 )
 
-// Etcd is the one etcd member that a snapshot is taken from.
+// Etcd is a client of the one etcd member that a snapshot is taken from.
 type Etcd interface {
 	SnapshotWithVersion(ctx context.Context) (*clientv3.SnapshotResponse, error)
 	Close() error

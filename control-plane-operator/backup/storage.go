@@ -20,7 +20,7 @@ import (
 type Storage interface {
 	// Put stores the content under the name and replaces what was stored there.
 	Put(ctx context.Context, name string, content io.Reader) error
-	// Get reads what is stored.
+	// Get returns the content that is stored under the name.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
 	// Delete removes what is stored, and the remains of attempts to store it. It returns no error if there is nothing.
 	Delete(ctx context.Context, name string) error

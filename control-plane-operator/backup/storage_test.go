@@ -137,7 +137,7 @@ func TestOpen(t *testing.T) {
 
 func TestNamesInABucket(t *testing.T) {
 	for prefix, want := range map[string]string{"": object, "demo": "demo/" + object, "/demo/": "demo/" + object, "a/b/": "a/b/" + object, "/": object} {
-		t.Run("When the prefix is "+prefix+" it should be told from the name by one slash", func(t *testing.T) {
+		t.Run("When the prefix is "+prefix+" it should be separated from the name by one slash", func(t *testing.T) {
 			g, s := NewWithT(t), storetest.New(t)
 			b := open(t, s).(*bucket)
 			b.spec.KeyPrefix = prefix
@@ -152,7 +152,7 @@ func TestNamesInABucket(t *testing.T) {
 func TestTheKeyOfABucket(t *testing.T) {
 	const header = "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"
 	for _, key := range []string{"", "arn:aws:kms:eu-central-1:1:key/2"} {
-		t.Run("When the key for the bucket is "+key+" it should be asked for, and no other", func(t *testing.T) {
+		t.Run("When the key for the bucket is "+key+" it should request this key and no other", func(t *testing.T) {
 			s := storetest.New(t)
 			asked := map[string]bool{}
 			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,12 +194,12 @@ func TestABucketThatRefuses(t *testing.T) {
 		{"the bucket denies access", "read", locked, "refuses the credentials of Secret s3"},
 		{"the bucket denies access", "delete", locked, "refuses the credentials of Secret s3"},
 		{"the bucket denies access", "sweep", locked, "refuses the credentials of Secret s3"},
-		{"it is gone", "sweep", gone, "does not exist: make it, or name another one"},
+		{"the bucket does not exist", "sweep", gone, "does not exist: make it, or name another one"},
 		{"the bucket does not exist", "delete", gone, ""},
 		{"the object does not exist", "read", func(*storetest.Store) {}, "no longer has this object"},
 		{"its quota is used up", "store", func(s *storetest.Store) { s.Answer = "QuotaExceeded" }, "is full (QuotaExceeded): make room in it, or raise its quota"},
 	} {
-		t.Run("When "+tc.name+" and is to "+tc.ask+", it should be said which bucket, and what to do", func(t *testing.T) {
+		t.Run("When "+tc.name+" on an attempt to "+tc.ask+", it should name the bucket and the remedy", func(t *testing.T) {
 			s := storetest.New(t)
 			storage := open(t, s)
 			tc.wrong(s)

@@ -132,20 +132,20 @@ func checked(content string) []byte {
 	return append([]byte(content), sum[:]...)
 }
 
-// TestSnapshotsThatAreNone: an incomplete snapshot is never stored.
+// TestSnapshotsThatAreNone checks that an incomplete snapshot is never stored.
 func TestSnapshotsThatAreNone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		etcd *canned
 		want string
 	}{
-		"refuses":                         {&canned{refuses: errBroken}, "asking etcd for a snapshot: the connection broke"},
-		"breaks off":                      {&canned{content: []byte("half"), end: errBroken}, "reading the snapshot from etcd: the connection broke"},
-		"sends nothing":                   {&canned{}, "the snapshot is cut off"},
-		"sends less than a checksum":      {&canned{content: []byte("short")}, "the snapshot is cut off"},
-		"ends early":                      {&canned{content: checked(strings.Repeat("x", 100))[:120]}, "the snapshot is cut off: it does not end with its checksum"},
-		"sends something that is no etcd": {&canned{content: checked(strings.Repeat("x", 10000))}, "the snapshot is damaged"},
+		"refuses":                    {&canned{refuses: errBroken}, "asking etcd for a snapshot: the connection broke"},
+		"fails during the snapshot":  {&canned{content: []byte("half"), end: errBroken}, "reading the snapshot from etcd: the connection broke"},
+		"sends nothing":              {&canned{}, "the snapshot is cut off"},
+		"sends less than a checksum": {&canned{content: []byte("short")}, "the snapshot is cut off"},
+		"ends early":                 {&canned{content: checked(strings.Repeat("x", 100))[:120]}, "the snapshot is cut off: it does not end with its checksum"},
+		"sends data of another kind": {&canned{content: checked(strings.Repeat("x", 10000))}, "the snapshot is damaged"},
 	} {
-		t.Run("When etcd "+name+" it should be said, and nothing stored", func(t *testing.T) {
+		t.Run("When etcd "+name+" it should return an error and store nothing", func(t *testing.T) {
 			g, s := NewWithT(t), newShelf(t)
 			_, err := takes(t, tc.etcd, s)
 			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
@@ -198,13 +198,13 @@ func failedBackups(t *testing.T, c *clientv3.Client) {
 		edit func(*shelf)
 		want string
 	}{
-		"cannot be read":       {func(s *shelf) { s.gets = errBroken }, "reading the backup back: the connection broke"},
-		"is cut off":           {func(s *shelf) { s.instead = func(b []byte) []byte { return b[:len(b)/2] } }, "reading the backup back: "},
-		"is another's":         {func(s *shelf) { s.instead = func([]byte) []byte { return []byte(stored(t, other)) } }, "reading the backup back: "},
-		"is nothing":           {func(s *shelf) { s.instead = func([]byte) []byte { return nil } }, "reading the backup back: "},
-		"has one letter wrong": {func(s *shelf) { s.instead = func(b []byte) []byte { b[len(b)-20] ^= 1; return b } }, "reading the backup back: "},
+		"cannot be read":     {func(s *shelf) { s.gets = errBroken }, "reading the backup back: the connection broke"},
+		"is truncated":       {func(s *shelf) { s.instead = func(b []byte) []byte { return b[:len(b)/2] } }, "reading the backup back: "},
+		"is of another etcd": {func(s *shelf) { s.instead = func([]byte) []byte { return []byte(stored(t, other)) } }, "reading the backup back: "},
+		"is empty":           {func(s *shelf) { s.instead = func([]byte) []byte { return nil } }, "reading the backup back: "},
+		"has one wrong byte": {func(s *shelf) { s.instead = func(b []byte) []byte { b[len(b)-20] ^= 1; return b } }, "reading the backup back: "},
 	} {
-		t.Run("When the stored backup "+name+", it should be said, and not stay", func(t *testing.T) {
+		t.Run("When the stored backup "+name+", it should return an error and delete the backup", func(t *testing.T) {
 			g, s := NewWithT(t), newShelf(t)
 			tc.edit(s)
 			_, err := takes(t, good, s)

@@ -40,7 +40,7 @@ type Member struct {
 	RevisionBump uint64
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	var m Member
 	cmd := &cobra.Command{

@@ -28,7 +28,7 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	var kubeconfig string
 	var log logging.Options

@@ -24,7 +24,8 @@ const (
 	dnsAddressIndex = 10
 	// criticalOnly is the taint of nodes that are reserved for critical components, such as DNS.
 	criticalOnly = "CriticalAddonsOnly"
-	// passingTaints is the prefix of taints that the control plane sets on a cordoned or unhealthy node and removes later.
+	// passingTaints is the prefix of taints that the control plane sets on a cordoned or unhealthy node and removes when
+	// it recovers.
 	passingTaints = "node.kubernetes.io/"
 )
 
@@ -83,8 +84,8 @@ func infrastructureReplicas(hcp *hyperv1.HostedControlPlane) int32 {
 }
 
 // dnsReplicas returns the replicas for the availability policy, but no more than there are nodes for DNS. Two replicas
-// on one node would both stay there when the next node joins. Also, a disruption budget for two would block the drain
-// of the only node.
+// on one node would both stay there when the next node joins. Also, a disruption budget for two replicas would block
+// the drain of the only node.
 func dnsReplicas(scope *component.Scope) int32 {
 	replicas := int32(0)
 	for i := range scope.GuestNodes {
@@ -95,7 +96,8 @@ func dnsReplicas(scope *component.Scope) int32 {
 	return max(1, min(replicas, infrastructureReplicas(scope.HCP)))
 }
 
-// runsDNS reports whether DNS may run on a node. A cordoned or unhealthy node counts: it recovers, or is deleted.
+// runsDNS reports whether DNS may run on a node. It ignores the taints of cordoned and unhealthy nodes: such a node
+// recovers, or is deleted.
 func runsDNS(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Effect != corev1.TaintEffectPreferNoSchedule && taint.Key != criticalOnly && !strings.HasPrefix(taint.Key, passingTaints)

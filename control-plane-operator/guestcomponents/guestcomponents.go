@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guestcomponents lists the components of the Kubernetes distribution that run on the nodes of the guest. They
-// are components like those of the control plane: the hosted-cluster-config-operator rolls them out, and a release is
-// rolled out when they are.
+// Package guestcomponents lists the components of the Kubernetes distribution that run on the nodes of the guest. The
+// hosted-cluster-config-operator rolls them out like the components of the control plane. A release counts as rolled
+// out only when they are.
 package guestcomponents
 
 import (

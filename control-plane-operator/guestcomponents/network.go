@@ -21,12 +21,13 @@ import (
 const (
 	proxyConfigKey = "config.conf"
 
-	// client-go reads these in pods.
+	// Pods with client-go read the address of the API from these variables.
 	apiHostVariable = "KUBERNETES_SERVICE_HOST"
 	apiPortVariable = "KUBERNETES_SERVICE_PORT"
 )
 
-// reachAPI sets the published address for client-go's in-cluster configuration; it works before kube-proxy does.
+// reachAPI sets the published address for client-go's in-cluster configuration. This address is reachable before
+// kube-proxy runs.
 func reachAPI(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
 	endpoint := hcp.Status.ControlPlaneEndpoint
 	container.Env = append(container.Env,
@@ -77,11 +78,11 @@ func newKubeProxy() *component.Component {
 	}
 }
 
-// fields is a part of KubeProxyConfiguration. Its Go types would need another dependency.
+// fields is a part of KubeProxyConfiguration. Its Go types would need an additional dependency.
 type fields map[string]any
 
-// proxyConfig keeps the connection tracking settings of the machine's image: a pod must not choose limits of the host,
-// and some machines do not allow it.
+// proxyConfig returns the configuration of kube-proxy. It keeps the connection tracking limits of the machine's image:
+// a pod must not change limits of the host, and some machines do not allow it.
 func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	raw, err := yaml.Marshal(fields{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
@@ -98,8 +99,8 @@ func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return string(raw), nil
 }
 
-// newNodeNetwork runs the default network if nodes get their pod CIDRs from the control plane, which it requires. It is
-// removed if the user installs a network plugin.
+// newNodeNetwork runs the default network, which needs pod CIDRs from the control plane. It is removed if nodes do not
+// get them, since then the user installs a network plugin.
 func newNodeNetwork() *component.Component {
 	return &component.Component{
 		Name:      nodeNetwork,

@@ -41,7 +41,7 @@ type options struct {
 	log              logging.Options
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	o := &options{
 		operateOnRelease: os.Getenv("OPERATE_ON_RELEASE_IMAGE"),

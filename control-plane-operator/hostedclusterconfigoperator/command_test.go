@@ -25,14 +25,14 @@ func TestSetUp(t *testing.T) {
 		breaks      string
 		wrong       string
 	}{
-		"none is named":         {nil, []string{"address", "node", "resources"}, "", ""},
-		"some are named":        {[]string{"node", "address"}, []string{"address", "node"}, "", ""},
-		"one is named twice":    {[]string{"node", "node"}, []string{"node"}, "", ""},
-		"one is misspelt":       {[]string{"node", "nodes"}, nil, "", `there is no controller "nodes"; name some of address, node, resources`},
-		"one cannot be set up":  {[]string{"node"}, []string{"node"}, "node", "setting up the node controller: broken"},
-		"another one could not": {[]string{"address"}, []string{"address"}, "node", ""},
+		"no controller is named":   {nil, []string{"address", "node", "resources"}, "", ""},
+		"some are named":           {[]string{"node", "address"}, []string{"address", "node"}, "", ""},
+		"one is named twice":       {[]string{"node", "node"}, []string{"node"}, "", ""},
+		"one is misspelt":          {[]string{"node", "nodes"}, nil, "", `there is no controller "nodes"; name some of address, node, resources`},
+		"one cannot be set up":     {[]string{"node"}, []string{"node"}, "node", "setting up the node controller: broken"},
+		"an unnamed one is broken": {[]string{"address"}, []string{"address"}, "node", ""},
 	} {
-		t.Run("When of the controllers "+name+" those that are asked for should be set up", func(t *testing.T) {
+		t.Run("When "+name+" it should set up the named controllers or all", func(t *testing.T) {
 			g, did, controllers := NewWithT(t), []string(nil), map[string]func() error{}
 			for _, each := range []string{"resources", "node", "address"} {
 				controllers[each] = func() error {
@@ -55,7 +55,7 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
-// TestArguments: errors in the command line are reported before any connection.
+// TestArguments checks that errors in the command line are reported before the program connects to a cluster.
 func TestArguments(t *testing.T) {
 	needed := []string{"--namespace=clusters-demo", "--hosted-control-plane=demo", "--target-kubeconfig=/no/such/kubeconfig"}
 	for name, tc := range map[string]struct {
@@ -65,11 +65,11 @@ func TestArguments(t *testing.T) {
 	}{
 		"nothing":                             {nil, nil, "--hosted-control-plane is missing"},
 		"an unexpected argument":              {append([]string{"extra"}, needed...), nil, "unknown command"},
-		"overrides that are none":             {append([]string{"--registry-overrides=quay.io"}, needed...), nil, "--registry-overrides: "},
-		"mirrors that are none":               {needed, map[string]string{"OPENSHIFT_IMG_OVERRIDES": "quay.io"}, "OPENSHIFT_IMG_OVERRIDES: "},
+		"invalid overrides":                   {append([]string{"--registry-overrides=quay.io"}, needed...), nil, "--registry-overrides: "},
+		"invalid mirrors":                     {needed, map[string]string{"OPENSHIFT_IMG_OVERRIDES": "quay.io"}, "OPENSHIFT_IMG_OVERRIDES: "},
 		"flags of another distribution alone": {append([]string{"--konnectivity-port=x"}, needed...), nil, "konnectivity-port"},
 	} {
-		t.Run("When it is started with "+name+" it should say so", func(t *testing.T) {
+		t.Run("When it is started with "+name+" it should name the error", func(t *testing.T) {
 			for key, value := range tc.env {
 				t.Setenv(key, value)
 			}
@@ -91,7 +91,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// TestEnvironment: the namespace may come from the pod's environment, and a flag takes precedence.
+// TestEnvironment checks that the namespace may come from the pod's environment, and that a flag takes precedence.
 func TestEnvironment(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("POD_NAMESPACE", "clusters-demo")
@@ -101,8 +101,8 @@ func TestEnvironment(t *testing.T) {
 	g.Expect(cmd.Flags().Lookup("namespace").Value.String()).To(Equal("another"))
 }
 
-// TestCaches: a guest may have more objects than fit into a control plane's pod, and the operator may watch only one
-// Secret of a hosted namespace.
+// TestCaches checks what the caches contain. A guest may have more objects than fit into a control plane's pod, and
+// the operator may watch only one Secret of a hosted namespace.
 func TestCaches(t *testing.T) {
 	g := NewWithT(t)
 	management := managementCache("clusters-demo")

@@ -122,7 +122,7 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	// Secrets other than the watched one are read by name.
+	// Secrets are not cached, except the one that is watched: they are read by name.
 	uncached := client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 	management, err := program.AddCluster(mgr, program.Management, managementConfig, managementScheme(),
 		managementCache(o.namespace), uncached)
@@ -173,8 +173,8 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 	return o.setUp(controllers)
 }
 
-// ofTheGuest returns the controllers for the guest as a whole. The clientset is for requests that are not objects: a
-// kubelet's health, metrics.
+// ofTheGuest returns the controllers that do not manage single nodes. They use the clientset for requests that are not
+// about objects, such as a kubelet's health and metrics.
 func (o *options) ofTheGuest(c *clusters, guest kubernetes.Interface, controlPlane client.ObjectKey, gate pause.Gate, releases releaseinfo.Provider) map[string]func() error {
 	kept := c.management.GetCache()
 	return map[string]func() error{

@@ -65,8 +65,8 @@ func (s *sides) watch(t *testing.T, name string) (guest, management *testenv.Req
 	return guest, management
 }
 
-// TestWatches runs each controller alone. Its HostedControlPlane does not exist, so only the watch can trigger a
-// reconcile.
+// TestWatches runs each controller alone. The HostedControlPlane of its reconciles does not exist, so only the watch
+// can trigger a reconcile.
 func TestWatches(t *testing.T) {
 	s := &sides{managementConfig: testenv.Start(t, crds.HyperShift, crds.ClusterAPI), guestConfig: testenv.Start(t)}
 	s.management, s.guest = newClient(t, s.managementConfig, true), newClient(t, s.guestConfig, false)
@@ -89,7 +89,7 @@ func TestWatches(t *testing.T) {
 		machine.Annotations = map[string]string{"touched": machine.ResourceVersion}
 		return s.management.Update(t.Context(), machine)
 	}
-	// controlPlane returns another one than the operator's: it is watched too.
+	// controlPlane returns a HostedControlPlane other than the operator's. The operator watches all of them.
 	controlPlane := func(name string) *hyperv1.HostedControlPlane {
 		hcp := fixture.GuestControlPlane()
 		hcp.Namespace, hcp.Name = namespace, name
@@ -139,7 +139,7 @@ func TestWatches(t *testing.T) {
 				}
 				return s.guest
 			}
-			// The next controller must find nothing when it starts, or that would trigger its reconcile.
+			// Delete the objects. Otherwise they would trigger a reconcile of the next controller when it starts.
 			t.Cleanup(func() {
 				for _, obj := range objects {
 					if err := side(obj).Delete(context.WithoutCancel(t.Context()), obj); client.IgnoreNotFound(err) != nil {
@@ -148,7 +148,8 @@ func TestWatches(t *testing.T) {
 				}
 			})
 			_, management := s.watch(t, name)
-			// The connection controller checks once without an event, and for the address controller the Machine exists already.
+			// Wait for the first reconcile. The connection controller starts with a check, and the Machine already triggers the
+			// address controller.
 			if name == "connection" || name == "address" {
 				management.Await(t, &hyperv1.HostedControlPlane{}, absent)
 			}
@@ -180,7 +181,7 @@ func TestWatches(t *testing.T) {
 			t.Helper()
 			t.Run(what, func(t *testing.T) { management.Expect(t, &hyperv1.HostedControlPlane{}, key, change) })
 		}
-		management.Await(t, &hyperv1.HostedControlPlane{}, absent) // The Machine exists already.
+		management.Await(t, &hyperv1.HostedControlPlane{}, absent) // The existing Machine triggers a reconcile.
 		csr := joinRequest(t)
 		csr.Name = "issued"
 		create(t, s.guest, csr)
@@ -236,7 +237,7 @@ func TestWatches(t *testing.T) {
 	})
 }
 
-// certificate returns a certificate without any use.
+// certificate returns a certificate without any key usage.
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	ca, err := certs.NewCA(certs.Name{CommonName: "demo"}, time.Now())

@@ -53,10 +53,10 @@ func (p published) askCertificate(ctx context.Context, address, host string, cas
 	return hostedcontrolplane.AskCertificate(ctx, address, host, cas, guard)
 }
 
-// guard returns the address policy for published addresses. It refuses the API of the management cluster, and the ports
-// of Kubernetes on the nodes. A published address may be another port of a node, such as the port of the management
-// API on a node that does not serve it. NetworkPolicies block pods and Services of other namespaces. Operators of
-// earlier versions do not write the addresses of the management cluster.
+// guard returns the address policy for published addresses. It refuses the API of the management cluster, and the
+// ports of Kubernetes on the nodes. Other ports of a node are allowed, even the port of the management API if the node
+// does not serve it. NetworkPolicies block pods and Services of other namespaces. Operators of earlier versions do not
+// write the addresses of the management cluster; the policy then does not know them.
 func (p published) guard(ctx context.Context) (*addressguard.Guard, error) {
 	guard, err := addressguard.New("", "")
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	namespace = "clusters-demo"
 )
 
-// knowing returns the check of published addresses in a namespace with these objects.
+// knowing returns the check of published addresses for a namespace with these objects.
 func knowing(objects ...client.Object) published {
 	return published{reader: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(objects...).Build(), namespace: namespace}
 }
@@ -45,8 +45,8 @@ func stored(t *testing.T, labels map[string]string) *corev1.ConfigMap {
 	return config
 }
 
-// TestPublishedAddressOfATenant checks that a tenant cannot explore the management cluster by the address at which it
-// publishes its API server.
+// TestPublishedAddressOfATenant checks that a tenant cannot explore the management cluster by publishing its API
+// server at an address there.
 func TestPublishedAddressOfATenant(t *testing.T) {
 	reached := false
 	inner := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
@@ -66,14 +66,14 @@ func TestPublishedAddressOfATenant(t *testing.T) {
 		"a kubelet":                           at("198.51.100.20:10250"),
 		"etcd of the management cluster":      at("198.51.100.1:2379"),
 	} {
-		t.Run("asks nothing of "+name, func(t *testing.T) {
+		t.Run("sends no request to "+name, func(t *testing.T) {
 			g, p := NewWithT(t), knowing(stored(t, nil))
 			endpoint := component.Endpoint{Host: target.Addr().String(), Port: int32(target.Port())}
 			g.Expect(p.askHealth(t.Context(), endpoint)).To(MatchError(ContainSubstring(blocked)))
 			g.Expect(p.askCertificate(t.Context(), target.String(), "api.example.com", nil)).To(MatchError(ContainSubstring(blocked)))
 		})
 	}
-	t.Run("asks nothing of a name that resolves to this host", func(t *testing.T) {
+	t.Run("sends no request to a name that resolves to this host", func(t *testing.T) {
 		g, p := NewWithT(t), knowing(stored(t, nil))
 		g.Expect(p.askCertificate(t.Context(), "localhost:"+port, "localhost", nil)).To(MatchError(ContainSubstring(blocked)))
 	})
@@ -84,14 +84,14 @@ func TestPublishedAddressOfATenant(t *testing.T) {
 			NewWithT(t).Expect(guard.Control("tcp", address, nil)).To(Succeed(), address)
 		}
 	})
-	t.Run("blocks what the pod itself knows while the operator has not written the addresses", func(t *testing.T) {
+	t.Run("blocks the addresses in the pod's environment while the operator has written none", func(t *testing.T) {
 		guard, err := knowing().guard(t.Context())
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		for _, address := range []string{"127.0.0.1:" + port, "172.30.0.1:443"} {
 			NewWithT(t).Expect(guard.Control("tcp", address, nil)).To(MatchError(ContainSubstring(blocked)), address)
 		}
 	})
-	t.Run("asks nothing while the addresses may be a copy of a tenant's", func(t *testing.T) {
+	t.Run("sends no request while the addresses may come from a tenant", func(t *testing.T) {
 		p := knowing(stored(t, map[string]string{hyperv1.UserCopyLabel: "true"}))
 		NewWithT(t).Expect(p.askHealth(t.Context(), component.Endpoint{Host: "203.0.113.5", Port: 6443})).To(
 			MatchError(ContainSubstring("is refused")))

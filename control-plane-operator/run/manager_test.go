@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// bare is a manager that only implements what the options use.
+// bare is a manager that implements only the methods that the options use.
 type bare struct {
 	manager.Manager
 	client client.Client
@@ -116,13 +116,14 @@ func TestReconcilerIsMadeOfOptions(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyCanAskFor: a controller is skipped if its kind is not served, because its watch would end the operator.
+// TestWhatNobodyCanAskFor checks that a controller is skipped if its kind is not served: its watch would end the
+// operator.
 func TestWhatNobodyCanAskFor(t *testing.T) {
 	for name, add := range map[string]func(manager.Manager) error{"break-glass certificates": started(t, nil).breakGlass, "backups": started(t, nil).backUp} {
-		t.Run("When the management cluster has no kind for "+name+" they should be left out", func(t *testing.T) {
+		t.Run("When the management cluster has no kind for "+name+" it should skip them", func(t *testing.T) {
 			NewWithT(t).Expect(add(bare{mapper: meta.NewDefaultRESTMapper(nil)})).To(Succeed())
 		})
-		t.Run("When the management cluster does not answer, "+name+" should not be left out in silence", func(t *testing.T) {
+		t.Run("When the management cluster does not answer, "+name+" should not be skipped", func(t *testing.T) {
 			NewWithT(t).Expect(add(bare{mapper: broken{}})).To(MatchError(ContainSubstring("connection refused")))
 		})
 	}

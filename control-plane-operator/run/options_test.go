@@ -96,7 +96,7 @@ func TestOptions(t *testing.T) {
 		{"a zero renewal percentage", map[string]string{"CERTIFICATE_RENEWAL_PERCENTAGE": "0"}, nil, "CERTIFICATE_RENEWAL_PERCENTAGE"},
 	}
 	for _, tc := range wrong {
-		t.Run("When it is started with "+tc.name+" it should say what is missing or wrong", func(t *testing.T) {
+		t.Run("When it is started with "+tc.name+" it should name the missing or invalid setting", func(t *testing.T) {
 			_, err := parse(t, tc.environment, tc.args...)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})

@@ -50,8 +50,8 @@ import (
 
 const leaderElectionID = "control-plane-operator-leader-elect"
 
-// Timing of the leader lease: a control-plane-operator continues if it loses the management API for less than
-// renewDeadline.
+// These are the times of the leader lease. A control-plane-operator keeps running if it loses the management API for
+// less than renewDeadline.
 var leaseDuration, renewDeadline, retryPeriod = 60 * time.Second, 40 * time.Second, 15 * time.Second
 
 // Scheme contains all kinds that the operator reads or writes in the management cluster.
@@ -65,7 +65,7 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewCommand makes the subcommand.
+// NewCommand returns the subcommand.
 func NewCommand() *cobra.Command {
 	o := optionsFromEnvironment(os.Getenv)
 	cmd := &cobra.Command{
@@ -165,7 +165,8 @@ func (o *options) breakGlass(mgr manager.Manager) error {
 	return nil
 }
 
-// backUp is skipped if the management cluster does not serve the kind: `install --exclude-etcd` leaves it out.
+// backUp sets up the controllers of backups. It skips them if the management cluster does not serve their kind, which
+// `install --exclude-etcd` leaves out.
 func (o *options) backUp(mgr manager.Manager) error {
 	asked, err := serves(mgr.GetRESTMapper(), hyperv1.GroupVersion.WithKind("HCPEtcdBackup"))
 	if err != nil || !asked {

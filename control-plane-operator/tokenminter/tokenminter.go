@@ -108,8 +108,9 @@ func (o *options) run(ctx context.Context) error {
 	}
 }
 
-// guestConfig is read for each token, since the kubeconfig's certificate is renewed in place. The Secret may be created
-// after the program starts; a volume would keep the pod from starting until then.
+// guestConfig reads the kubeconfig. It is called for each token, since the kubeconfig's certificate is renewed in
+// place. A kubeconfig in a Secret is not mounted: the Secret may be created later, and a volume would keep the pod
+// from starting until then.
 func (o *options) guestConfig(ctx context.Context) (*rest.Config, error) {
 	if o.secretName == "" {
 		access, err := kubeconfig.ReadFile(o.kubeconfig)

@@ -34,9 +34,10 @@ const (
 	// Lifetime is the maximum time from the download of a machine's configuration until its kubelet requests a
 	// certificate. It covers firmware that takes ten minutes for a reboot, and then the pull of the kubelet's image.
 	Lifetime = time.Hour
-	// again is how long a machine that repeats its request gets the same token.
+	// again is how long a repeated request for the same machine gets the same token.
 	again = time.Minute
-	// perSecond and atOnce limit how many Secrets in the guest a client with the token of a pool can create.
+	// perSecond and atOnce limit how many bootstrap tokens, which are Secrets in the guest, clients with a pool's token
+	// can create.
 	perSecond, atOnce = 1, 100
 )
 
@@ -50,7 +51,7 @@ var errTooMany = errors.New("too many machines ask for bootstrap tokens")
 type Credentials struct {
 	// Guest creates bootstrap tokens.
 	Guest client.Writer
-	// Management reads the current Machines of Namespace, not cached ones.
+	// Management reads the Machines of Namespace without a cache.
 	Management client.Reader
 	Namespace  string
 	Clock      clock.PassiveClock
@@ -87,8 +88,9 @@ func (c *Credentials) Payload(ctx context.Context, e token.Entry) ([]byte, error
 	return nodeconfig.WithBootstrap(e.Payload, func(kubeconfig []byte) ([]byte, error) { return withToken(kubeconfig, bootstrapToken) })
 }
 
-// tokenOf returns the bootstrap token of a Machine; empty for a node. Without a Machine's name, the token belongs to
-// the first Machine that uses it. shared reports whether machines join with the credentials of the cluster.
+// tokenOf returns the bootstrap token of a Machine. It is empty if the Machine already has a Node. Without a name, the
+// bootstrap token is for the first Machine that uses it. shared reports whether machines join with the credentials of
+// the cluster.
 func (c *Credentials) tokenOf(ctx context.Context, name string) (bootstrapToken string, shared bool, err error) {
 	if name == "" {
 		machines := &clusterv1.MachineList{}
@@ -131,7 +133,7 @@ func (c *Credentials) remembered(ctx context.Context, machine string) (string, e
 	return bootstrapToken, nil
 }
 
-// known returns the recent token of a Machine; empty for none. It forgets tokens that are older than again.
+// known returns the recent token of a Machine; empty if there is none. It forgets tokens that are older than again.
 func (c *Credentials) known(machine string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +147,8 @@ func (c *Credentials) mint(ctx context.Context, machine string) (string, error) 
 	if !c.limit.TryAccept() {
 		return "", errTooMany
 	}
-	// A bootstrap token consists of such letters and digits. The 22 that are used are 110 random bits.
+	// rand.Text returns 26 letters and digits, all of which a bootstrap token may contain. The 22 that are used are 110
+	// random bits.
 	text := strings.ToLower(rand.Text())
 	id, secret := text[:6], text[6:22]
 	err := c.Guest.Create(ctx, c.secret(id, secret, machine))
@@ -176,7 +179,7 @@ func withToken(raw []byte, bootstrapToken string) ([]byte, error) {
 	if _, err := kubeconfig.Parse(raw); err != nil {
 		return nil, fmt.Errorf("read the bootstrap kubeconfig: %w", err)
 	}
-	config, err := clientcmd.Load(raw) //nolint:forbidigo // It was parsed, and all but the token stays as it is.
+	config, err := clientcmd.Load(raw) //nolint:forbidigo // It was parsed before, and only the token changes.
 	if err != nil {
 		return nil, fmt.Errorf("read the bootstrap kubeconfig: %w", err)
 	}

@@ -208,7 +208,7 @@ func TestNoCredentialsAreBetterThanCommonOnes(t *testing.T) {
 		"the management cluster is unreachable":                 {New(c, broken, w.namespace, w.clock), "workers-a", "read Machine " + w.namespace + "/workers-a"},
 		"the management cluster is unreachable for pool tokens": {New(c, broken, w.namespace, w.clock), "", "list the Machines of namespace " + w.namespace},
 	} {
-		t.Run("When "+name+", nothing should be served", func(t *testing.T) {
+		t.Run("When "+name+", it should return an error and no payload", func(t *testing.T) {
 			g := NewWithT(t)
 			payload, err := tt.credentials.Payload(t.Context(), token.Entry{Payload: w.payload, Machine: tt.machine})
 			g.Expect(err).To(MatchError(ContainSubstring(tt.says)))

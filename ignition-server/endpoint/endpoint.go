@@ -58,7 +58,7 @@ type Credentials interface {
 	Payload(ctx context.Context, e token.Entry) ([]byte, error)
 }
 
-// Observer is notified of requests.
+// Observer records requests.
 type Observer interface {
 	// Served is called after a machine got its configuration.
 	Served(ctx context.Context, e token.Entry) error
@@ -76,7 +76,8 @@ type Server struct {
 	Observer    Observer
 	// Programs holds node-agent, in a file for each architecture in Go's spelling.
 	Programs fs.FS
-	// CA returns the server's CA (PEM), by which Nodes verify it later; nil, or an empty result, if the CA is unknown.
+	// CA returns the server's CA (PEM), with which Nodes verify the server later. CA may be nil, or return an empty
+	// result, if the CA is unknown.
 	CA  func() []byte
 	Log *slog.Logger
 }
@@ -112,7 +113,7 @@ func (h *Server) authorized(w http.ResponseWriter, r *http.Request, serve func(h
 	}
 	entry, ok := h.Tokens.Get(bearer)
 	if !ok {
-		// Ignition stops on 4xx and retries on 5xx: the token may be in the cache in a moment.
+		// Ignition stops on 4xx and retries on 5xx: the token may be added to the cache soon.
 		h.Observer.Missed()
 		http.Error(w, "there is no node configuration for this token (yet)", http.StatusNetworkAuthenticationRequired)
 		return
@@ -141,7 +142,7 @@ func (h *Server) serve(w http.ResponseWriter, r *http.Request, entry token.Entry
 		h.Log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
 		return
 	}
-	// The machine must not wait for the following calls. A writer that cannot flush sends everything when the handler
+	// The machine must not wait for the calls below. A writer that cannot flush sends everything when the handler
 	// returns.
 	_ = http.NewResponseController(w).Flush()
 	h.served(r.Context(), entry)
@@ -198,7 +199,7 @@ func (h *Server) personal(w http.ResponseWriter, r *http.Request, entry token.En
 }
 
 func (h *Server) served(ctx context.Context, entry token.Entry) {
-	// The machine may close the connection as soon as it has its configuration. It must be marked nevertheless.
+	// The machine may close the connection as soon as it has its configuration. The request must be recorded even then.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	h.Log.Info("served a node configuration", "nodePool", entry.NodePool, "machine", entry.Machine, "secret", entry.Secret.Name)

@@ -94,8 +94,8 @@ func TestPlansOfNodes(t *testing.T) {
 			g.Expect(observer.served).To(BeEmpty())
 		}
 	})
-	for name, ca := range map[string]func() []byte{"says nothing of its CA": nil, "has lost its CA": func() []byte { return nil }} {
-		t.Run("When the server "+name+", a Node should keep what it knows of the server", func(t *testing.T) {
+	for name, ca := range map[string]func() []byte{"does not know its CA": nil, "has lost its CA": func() []byte { return nil }} {
+		t.Run("When the server "+name+", the plan should keep the server files of the Node", func(t *testing.T) {
 			g := NewWithT(t)
 			_, answer := asked(t, renderedPlan, "/node-config/aaaa", ca)
 			plan, err := nodeplan.Parse(answer.Body.Bytes())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity identifies the pool of a requesting machine by the certificate of its kubelet. A Node needs no token
-// for its next configuration: the guest gave it an identity, which ends with its Machine.
+// Package identity identifies the pool of a requesting machine by the certificate of its kubelet. A Node needs no
+// token to fetch its next configuration. Its certificate from the guest is valid until its Machine is deleted.
 package identity
 
 import (
@@ -45,14 +45,14 @@ type Node struct {
 type Nodes struct {
 	// Client reads the CAs of nodes. There are two during a rotation of their signer.
 	Client client.Reader
-	// Management reads the current Machines of Namespace, not cached ones.
+	// Management reads the Machines of Namespace without a cache.
 	Management client.Reader
 	Namespace  string
 	Clock      clock.PassiveClock
 }
 
-// Identify returns the Node of a certificate chain, whose key the TLS connection has proved. It returns ErrNotANode,
-// ErrNoMachine, or the error of a failed lookup.
+// Identify returns the Node of a certificate chain. The TLS connection has already proved that the client has the key.
+// It returns ErrNotANode, ErrNoMachine, or the error of a failed lookup.
 func (n *Nodes) Identify(ctx context.Context, chain []*x509.Certificate) (Node, error) {
 	name, err := n.verify(ctx, chain)
 	if err != nil {

@@ -21,8 +21,8 @@ const agentUnitName = "hypershift-node-agent.service"
 //go:embed files/hypershift-node-agent.service
 var agentUnit string
 
-// addAgent makes a machine that Ignition configures run node-agent at each boot. The plan contains the remaining steps.
-// Ignition fetches the program itself; WithProgram sets its address.
+// addAgent adds node-agent to the configuration of a machine that Ignition configures, and runs it at each boot. The
+// plan contains the remaining steps. Ignition fetches the program itself; WithProgram sets its address.
 func addAgent(base *types.Config, rest *nodeplan.Plan) error {
 	plan, err := json.Marshal(rest)
 	if err != nil {
@@ -48,10 +48,10 @@ type Program struct {
 }
 
 // WithProgram makes Ignition fetch node-agent, which is far too large for the configuration, and verify its checksum.
-// It returns a node plan unchanged, and does not call program: a machine with a plan already has the program.
+// It returns a node plan unchanged and does not call program, since a machine with a plan already has node-agent.
 func WithProgram(config []byte, program func() (Program, error)) ([]byte, error) {
-	// A plan has fields of the same names, such as kernelArguments, with another meaning. The missing version of Ignition
-	// identifies it.
+	// Plans and Ignition configs have fields of the same names, such as kernelArguments, with different meanings. Only an
+	// Ignition config has the version of Ignition.
 	var kind struct{ Ignition types.Ignition }
 	if err := json.Unmarshal(config, &kind); err != nil {
 		return nil, fmt.Errorf("read the node configuration: %w", err)

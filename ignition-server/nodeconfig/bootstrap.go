@@ -18,8 +18,8 @@ const bootstrapKubeconfigPath = nodeplan.BootstrapKubeconfig
 var errNoBootstrap = errors.New("the node configuration has no file " + bootstrapKubeconfigPath)
 
 // WithBootstrap applies change to the bootstrap kubeconfig of a rendered configuration, which is an Ignition config or
-// a node plan. A configuration without a bootstrap kubeconfig is an error: it would be served with the shared
-// credentials of all machines.
+// a node plan. It returns an error if the configuration has no bootstrap kubeconfig. Otherwise it would be served with
+// credentials that all machines share.
 func WithBootstrap(config []byte, change func(kubeconfig []byte) ([]byte, error)) ([]byte, error) {
 	if plan, err := nodeplan.Parse(config); err == nil {
 		return planWithBootstrap(plan, change)

@@ -16,7 +16,7 @@ func TestWithBootstrap(t *testing.T) {
 	rendered, err := Render(in)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for form, render := range map[string]func(Input) ([]byte, error){"Ignition config": Render, "node plan": RenderPlan} {
-		t.Run("When a machine's kubeconfig is written to an "+form+", it should be all that is different", func(t *testing.T) {
+		t.Run("When a machine's kubeconfig is written to the "+form+", it should change nothing else", func(t *testing.T) {
 			g := NewWithT(t)
 			common, err := render(in)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -40,10 +40,10 @@ func TestWithBootstrap(t *testing.T) {
 		"it has no kubeconfig":                    {`{"ignition":{"version":"3.4.0"}}`, "has no file /etc/kubernetes/bootstrap-kubeconfig", keep},
 		"it is a plan without a kubeconfig":       {`{"version":1}`, "has no file /etc/kubernetes/bootstrap-kubeconfig", keep},
 		"it is not JSON":                          {`{`, "read the node configuration", keep},
-		"its kubeconfig is somewhere else":        {`{"storage":{"files":[{"path":"/etc/kubernetes/bootstrap-kubeconfig","contents":{"source":"https://x"}}]}}`, "read the file", keep},
+		"its kubeconfig is not inline":            {`{"storage":{"files":[{"path":"/etc/kubernetes/bootstrap-kubeconfig","contents":{"source":"https://x"}}]}}`, "read the file", keep},
 		"creating the machine's kubeconfig fails": {string(rendered), "no luck", func([]byte) ([]byte, error) { return nil, errors.New("no luck") }},
 	} {
-		t.Run("When a configuration cannot be changed because "+name+", nothing should be served", func(t *testing.T) {
+		t.Run("When a configuration cannot be changed because "+name+", it should return an error", func(t *testing.T) {
 			g := NewWithT(t)
 			own, err := WithBootstrap([]byte(tt.config), tt.change)
 			g.Expect(err).To(MatchError(ContainSubstring(tt.says)))

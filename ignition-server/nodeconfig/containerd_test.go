@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// node is a folder in place of a machine's root, with its own containerd.
+// node is a node with its own containerd. A folder of the test replaces the root of the machine.
 type node struct {
 	t       *testing.T
 	root    string
@@ -34,7 +34,7 @@ type node struct {
 
 func newNode(t *testing.T, raw []byte) *node {
 	t.Helper()
-	// The test's own folder has a name that is too long for a socket.
+	// The path of t.TempDir is too long for a socket.
 	root, err := os.MkdirTemp("", "node")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func (n *node) must(err error) {
 	}
 }
 
-// needContainerd finds the programs of the embedded environment's machines, or skips the test.
+// needContainerd adds the programs in bin/os to the PATH. It skips the test without root permissions or containerd.
 func needContainerd(t *testing.T) {
 	t.Helper()
 	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {

@@ -30,7 +30,7 @@ func (s Server) files() map[string][]byte {
 	return map[string][]byte{nodeplan.ServerCA: s.CA, nodeplan.ServerEndpoint: []byte(s.Host + "\n")}
 }
 
-// ForNode returns the node plan for a machine that already is a Node. The Node has its identity, so the plan has no
+// ForNode returns the node plan for a machine that already is a Node. The Node has a certificate, so the plan has no
 // bootstrap credentials. The plan updates the server's CA on the machine.
 func ForNode(rendered []byte, server Server) ([]byte, error) {
 	plan, err := nodeplan.Parse(rendered)

@@ -34,8 +34,8 @@ func TestOwned(t *testing.T) {
 	g.Expect(rest.Paths()).NotTo(ContainElement(nodeplan.Program))
 }
 
-// TestOursReplace covers images that contain a file of the same name. Neither Ignition nor node-agent may fail because
-// of it. The user's own files follow the user's settings.
+// TestOursReplace checks images that contain files of the same names. Neither Ignition nor node-agent may fail because
+// of them. For the user's own files, the user's overwrite setting applies.
 func TestOursReplace(t *testing.T) {
 	g := NewWithT(t)
 	in := fullInput()

@@ -43,7 +43,7 @@ func planned(t *testing.T, in Input) *nodeplan.Plan {
 
 func TestPlanGolden(t *testing.T) {
 	for golden, in := range map[string]Input{"minimal-plan.txt": minimalInput(), "full-plan.txt": fullInput()} {
-		t.Run("When the plan is compared with "+golden+", it should be the golden file", func(t *testing.T) {
+		t.Run("When the plan is rendered, it should match the golden file "+golden, func(t *testing.T) {
 			got := readablePlan(planned(t, in))
 			path := filepath.Join("testdata", golden)
 			if *update {

@@ -169,7 +169,7 @@ func environmentFile(text string) []string {
 
 func TestSystemdQuote(t *testing.T) {
 	for _, value := range []string{"plain", `two\\slashes`, `a"quote`, "a`tick", `$HOME`, `\$`, `\"`, ""} {
-		t.Run("When a variable has the value "+value+", programs should get it as it is", func(t *testing.T) {
+		t.Run("When a variable has the value "+value+", programs should get it unchanged", func(t *testing.T) {
 			text, err := systemd.EnvironmentFile(systemd.Variable{Name: "NO_PROXY", Value: value})
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(environmentFile(strings.TrimSuffix(string(text), "\n"))).To(Equal([]string{"NO_PROXY=" + value}))
@@ -196,7 +196,7 @@ func TestUnitsUseTheProxy(t *testing.T) {
 		return nil
 	}
 	for _, unit := range []string{"hypershift-containerd.service", "kubelet.service"} {
-		t.Run("When "+unit+" wants something outside it should go through the proxy, and to neighbours directly", func(t *testing.T) {
+		t.Run("When "+unit+" fetches a URL, it should use the proxy unless the host is in NO_PROXY", func(t *testing.T) {
 			g, before := NewWithT(t), o.tunnels.Load()
 			env := environmentOf(t, raw, unit)
 			g.Expect(fetchWith(env, "https://"+hiddenRegistry+"/v2/")).To(Succeed())
@@ -208,7 +208,8 @@ func TestUnitsUseTheProxy(t *testing.T) {
 	}
 }
 
-// TestContainerdPullsThroughTheProxy is the same test with a real containerd, called as the kubelet calls it.
+// TestContainerdPullsThroughTheProxy pulls images through the proxy with a real containerd, called as the kubelet
+// calls it.
 func TestContainerdPullsThroughTheProxy(t *testing.T) {
 	needContainerd(t)
 	g, o := NewWithT(t), newOffice(t)
@@ -259,7 +260,7 @@ func (n *node) pull(image string) error {
 func TestMirrorSourcePolicy(t *testing.T) {
 	needContainerd(t)
 	for policy, contacted := range map[string]bool{"AllowContactingSource": true, "NeverContactSource": false} {
-		t.Run("When the policy is "+policy+" containerd should keep to it", func(t *testing.T) {
+		t.Run("When the policy is "+policy+" containerd should honor it", func(t *testing.T) {
 			g := NewWithT(t)
 			source, mirror := releasetest.StartOn(t, outsideAddress(t)), releasetest.StartOn(t, outsideAddress(t))
 			both, missing := imageOf(t, map[string]string{"web": "both"}), imageOf(t, map[string]string{"web": "missing"})

@@ -25,8 +25,8 @@ type Hashes struct {
 	PullSecret, TrustBundle, Configuration string
 }
 
-// check returns a Problem while the control plane has another configuration than the token was written for. Otherwise
-// an outdated configuration would be reported as valid before the new one is rendered.
+// check returns a Problem while the control plane has a different configuration than the one that the token was
+// written for. Otherwise the outdated configuration would be reported as valid before the new one is rendered.
 func (h Hashes) check(hcp *hyperv1.HostedControlPlane, in nodeconfig.Input) error {
 	configuration, err := nodeinput.ConfigurationHash(hcp.Spec.Configuration)
 	if err != nil {
@@ -81,8 +81,9 @@ func invalid(field, configMap string, err error) *Problem {
 	return &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("%s: the ConfigMap %s: %v", field, configMap, err)}
 }
 
-// apiServerHost returns the host of the API server. A long-lived connection from the kubelet to it should not depend on
-// a proxy. Empty if the kubeconfig is unreadable; the kubelet reports that error.
+// apiServerHost returns the host of the API server, which is excluded from the proxy. The kubelet's long-lived
+// connection should not depend on a proxy. The result is empty if the kubeconfig is unreadable; the kubelet reports
+// that error.
 func apiServerHost(raw []byte) string {
 	access, err := kubeconfig.Parse(raw)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestUnreadable(t *testing.T) {
 		"pull-secret": "Secret", "bootstrap-kubeconfig": "Secret", "ssh-key": "Secret", "kubelet-client-ca": "ConfigMap", "user-ca-bundle": "ConfigMap", "proxy-ca": "ConfigMap", "registry-ca": "ConfigMap",
 		"": "HostedControlPlanes",
 	} {
-		t.Run("When "+kind+" "+name+" cannot be read, it should say so and not that it is waited for", func(t *testing.T) {
+		t.Run("When "+kind+" "+name+" cannot be read, it should return a read error, not a wait", func(t *testing.T) {
 			t.Parallel()
 			g, objs := NewWithT(t), world(registry)
 			named(objs)
@@ -104,7 +104,7 @@ func TestWhichConfigMaps(t *testing.T) {
 		"both":                   {control(proxy, image), []string{"proxy-ca", "registry-ca"}},
 		"a proxy without a CA":   {control(&configv1.ProxySpec{}, image), []string{"registry-ca"}},
 	} {
-		t.Run("When a control plane has "+name+", the ConfigMaps that it names should be known", func(t *testing.T) {
+		t.Run("When a control plane has "+name+", it should return the ConfigMaps that it names", func(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, candidate := range []string{"proxy-ca", "registry-ca", "another"} {
@@ -150,15 +150,15 @@ func TestHostileConfig(t *testing.T) {
 	}{
 		"is encoded":                  {small, 20, ""},
 		"is compressed only":          {raw, 20, ""},
-		"is as large as it may be":    {packed(limit), limit, ""},
+		"has the maximum size":        {packed(limit), limit, ""},
 		"grows too large":             {packed(limit + 1), 0, "larger than 33554432 bytes"},
-		"is cut off":                  {raw[:len(raw)-4], 0, "unexpected EOF"},
-		"has a bit that was turned":   {append(bytes.Clone(raw[:len(raw)-8]), append([]byte{^raw[len(raw)-8]}, raw[len(raw)-7:]...)...), 0, "checksum"},
+		"is truncated":                {raw[:len(raw)-4], 0, "unexpected EOF"},
+		"has a flipped bit":           {append(bytes.Clone(raw[:len(raw)-8]), append([]byte{^raw[len(raw)-8]}, raw[len(raw)-7:]...)...), 0, "checksum"},
 		"is plain text":               {[]byte("kind: MachineConfig\n"), 0, "it is not gzip"},
 		"is text that looks encoded":  {[]byte(base64.StdEncoding.EncodeToString([]byte("kind: MachineConfig"))), 0, "it is not gzip"},
 		"has a few bytes of a header": {raw[:5], 0, "it is not gzip"},
 	} {
-		t.Run("When a config "+name+", it should be all of it or none", func(t *testing.T) {
+		t.Run("When a config "+name+", it should unpack completely or fail", func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			got, err := payload.Unpack(tt.packed)

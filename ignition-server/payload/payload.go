@@ -46,7 +46,7 @@ const (
 	releaseRetry = time.Minute
 )
 
-// Request is the request of one token Secret.
+// Request holds what one token Secret requests.
 type Request struct {
 	// NodePool is <namespace>/<name>.
 	NodePool string
@@ -66,7 +66,7 @@ type Request struct {
 type Problem struct {
 	Reason  string
 	Message string
-	// RetryAfter is the delay before a retry without a change of any object; 0 means no retry.
+	// RetryAfter is the delay before a retry. Zero means that only a change of an object causes one.
 	RetryAfter time.Duration
 }
 
@@ -89,7 +89,7 @@ type Generator struct {
 	provider releaseinfo.Provider
 }
 
-// IsInputConfigMap reports whether payloads always depend on the ConfigMap, whatever the cluster's configuration names.
+// IsInputConfigMap reports whether payloads always depend on the ConfigMap, regardless of the cluster's configuration.
 func IsInputConfigMap(name string) bool {
 	return name == hosted.KubeletClientCA || name == hosted.UserCABundle
 }

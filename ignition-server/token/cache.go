@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/support/machinetoken"
 )
 
-// TTL is how long the cache serves a token after it last saw the token in its Secret. A live Secret is reconciled at
-// least every half TTL.
+// TTL is how long the cache serves a token after the controller last read it in its Secret. The Secret of a valid
+// token is reconciled at least every half TTL.
 const TTL = 11 * time.Hour
 
 // Entry is the data of a token.

@@ -87,7 +87,7 @@ func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconci
 	var roles rbacv1.RoleList
 	err := r.Client.List(ctx, &roles, client.InNamespace(obj.GetNamespace()), client.MatchingLabels{hyperv1.SecretGrantLabel: hosted.IgnitionServer})
 	if err != nil {
-		// The cache answers this list. If it fails, the next poll of each token follows.
+		// The list comes from the cache. If it fails, the poll of each token still causes a reconcile.
 		ctrl.LoggerFrom(ctx).Error(err, "listing the Roles of token Secrets")
 		return nil
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconci
 	return requests
 }
 
-// Reconcile updates the cache and the Secret as the Secret requests.
+// Reconcile updates the cache and the Secret of a token.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	err := r.Client.Get(ctx, req.NamespacedName, secret)
@@ -138,9 +138,9 @@ func (r *Reconciler) expire(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// rotate replaces a token after half its lifetime, and returns the time until the next rotation. The old token stays
-// valid until then, because machines may still boot with it. Secrets that expire keep their token, because no new
-// user-data would follow.
+// rotate replaces a token after half its lifetime, and returns the time until the next rotation. The previous token
+// stays valid until the next rotation, because machines may still boot with it. Secrets that expire keep their token,
+// because no new user-data would follow.
 func (r *Reconciler) rotate(ctx context.Context, secret *corev1.Secret, now time.Time) (time.Duration, error) {
 	if due := untilRotation(secret, now); due > 0 {
 		return due, nil
@@ -220,8 +220,8 @@ func requestOf(secret *corev1.Secret) payload.Request {
 		Config:     secret.Data[ConfigKey],
 		Format:     hyperv1.UserDataFormat(secret.Annotations[FormatAnnotation]),
 	}
-	// A token that was rendered before is rendered again from the control plane's current data. Machines may still boot
-	// with the token of an outdated configuration, whose hashes never match again.
+	// If a token was rendered before, it is rendered again from the control plane's current data, without a check of its
+	// hashes. Machines may still boot with the token of an outdated configuration, whose hashes never match again.
 	if string(secret.Data[ReasonKey]) != hyperv1.AsExpectedReason {
 		request.Hashes = payload.Hashes{
 			PullSecret:    string(secret.Data[PullSecretHashKey]),
@@ -233,7 +233,7 @@ func requestOf(secret *corev1.Secret) payload.Request {
 }
 
 // report writes the outcome to the Secret, where the NodePool controller reads it. It also sets
-// MachineTokensAnnotation, because this server accepts tokens of single machines.
+// MachineTokensAnnotation, which states that this server accepts tokens of single machines.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered []byte, problem *payload.Problem) error {
 	want := map[string][]byte{ReasonKey: []byte(hyperv1.AsExpectedReason), MessageKey: []byte("Payload generated successfully")}
 	if problem != nil {

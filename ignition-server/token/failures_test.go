@@ -102,7 +102,7 @@ func TestAwayAPIServer(t *testing.T) {
 				return c.Patch(ctx, o, p, opts...)
 			}}
 		}, says: "report on token Secret hosted/token-a-0a1b: ", served: true},
-		"is deleted at its end": {ends: true, hooks: func(away *bool) interceptor.Funcs {
+		"is deleted after it expired": {ends: true, hooks: func(away *bool) interceptor.Funcs {
 			return interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				if *away {
 					return errAway
@@ -111,7 +111,7 @@ func TestAwayAPIServer(t *testing.T) {
 			}}
 		}, says: "delete expired token Secret hosted/token-a-0a1b: "},
 	} {
-		t.Run("When the API server is unreachable while a token "+name+", the token should be good for as long as it was", func(t *testing.T) {
+		t.Run("When the API server is unreachable while a token "+name+", the token should stay valid until it expires", func(t *testing.T) {
 			t.Parallel()
 			away := false
 			secret := tokenSecret(now)
@@ -168,7 +168,7 @@ func TestServedMarks(t *testing.T) {
 	})
 }
 
-// TestWhoIsRenderedAnew maps changes to the tokens that they affect.
+// TestWhoIsRenderedAnew checks which tokens are rendered again after a change.
 func TestWhoIsRenderedAnew(t *testing.T) {
 	t.Parallel()
 	role := func(namespace, name, grant string) *rbacv1.Role {
@@ -208,7 +208,7 @@ func TestWhoIsRenderedAnew(t *testing.T) {
 		"listing the HostedControlPlanes fails":             {"etcd-ca", func(l client.ObjectList) bool { _, ok := l.(*hyperv1.HostedControlPlaneList); return ok }, both},
 		"listing the Roles of the tokens fails":             {hosted.KubeletClientCA, func(l client.ObjectList) bool { _, ok := l.(*rbacv1.RoleList); return ok }, nil},
 	} {
-		t.Run("When "+name+", the tokens of this cluster that depend on it should be reconciled, and no others", func(t *testing.T) {
+		t.Run("When "+name+", it should reconcile the tokens of this cluster that depend on it", func(t *testing.T) {
 			t.Parallel()
 			g, r, _ := newReconciler(t, failing(tt.fails), all...)
 			g.Expect(r.configMapChanged(t.Context(), &corev1.ConfigMap{ObjectMeta: meta(tt.configMap)})).To(ConsistOf(tt.want))

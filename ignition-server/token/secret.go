@@ -39,7 +39,7 @@ const (
 	OldTokenKey = hyperv1.TokenSecretOldTokenKey
 	ReleaseKey  = hyperv1.TokenSecretReleaseKey
 	ConfigKey   = hyperv1.TokenSecretConfigKey
-	// PullSecretHashKey and the next two hold the hashes of the inputs for which the Secret was written.
+	// PullSecretHashKey and the next two keys hold the hashes of the inputs for which the Secret was written.
 	PullSecretHashKey    = hyperv1.TokenSecretPullSecretHashKey
 	TrustBundleHashKey   = hyperv1.TokenSecretAdditionalTrustBundleHashKey
 	ConfigurationHashKey = hyperv1.TokenSecretHCConfigurationHashKey
@@ -56,8 +56,8 @@ func IsTokenSecret(annotations map[string]string) bool {
 	return annotations[ConfigAnnotation] == "true"
 }
 
-// configHash returns the hash from the name of a pool's token Secret: token-<pool>-<hash>. Empty if the name has
-// another form.
+// configHash returns the hash from the name of a pool's token Secret: token-<pool>-<hash>. It is empty if the name has
+// a different format.
 func configHash(secret *corev1.Secret) string {
 	_, pool, _ := strings.Cut(secret.Annotations[NodePoolAnnotation], "/")
 	hash, ok := strings.CutPrefix(secret.Name, "token-"+pool+"-")

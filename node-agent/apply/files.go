@@ -56,7 +56,7 @@ func writeFile(h *host.Host, f nodeplan.File) error {
 	if f.Keep && present != nil && !bytes.Equal(present, content) {
 		return errors.New("the image has it with another content: set overwrite in the MachineConfig to replace it")
 	}
-	// Only root can read the file until it has its owner and its mode.
+	// Only root can read the file until its owner and mode are set.
 	if _, err := h.Write(f.Path, content, 0o600); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func writeFile(h *host.Host, f nodeplan.File) error {
 	return os.Chmod(h.Path(f.Path), fileMode(f.Mode))
 }
 
-// appended appends the pieces that the content does not end with yet. Pieces are not appended again after a power loss,
-// or after an earlier plan that had the first of them.
+// appended appends the pieces that the content does not end with yet. After a power loss, it does not append pieces
+// twice. The same holds if an earlier plan already appended the first of them.
 func appended(present []byte, pieces [][]byte) []byte {
 	has := len(pieces)
 	for !bytes.HasSuffix(present, bytes.Join(pieces[:has], nil)) {
@@ -129,7 +129,7 @@ func own(h *host.Host, path string, o nodeplan.Owner) error {
 	return os.Lchown(h.Path(path), uid, gid)
 }
 
-// number returns the ID (third field) of a name in /etc/passwd or /etc/group. A numeric name is returned as it is; an
+// number returns the ID (third field) of a name in /etc/passwd or /etc/group. It returns a numeric name unchanged; an
 // empty name means root.
 func number(h *host.Host, database, name string) (int, error) {
 	if name == "" {

@@ -81,7 +81,7 @@ func TestModes(t *testing.T) {
 		0o644: 0o644, 0o600: 0o600, 0o777: 0o777, 0: 0, 0o4755: 0o755 | fs.ModeSetuid, 0o2755: 0o755 | fs.ModeSetgid, 0o1777: 0o777 | fs.ModeSticky,
 		0o7000: fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky,
 	} {
-		t.Run("When the mode is "+strconv.FormatUint(uint64(mode), 8)+", files and folders should have it, whatever was there", func(t *testing.T) {
+		t.Run("When the mode is "+strconv.FormatUint(uint64(mode), 8)+", files and folders should have it, even if they existed", func(t *testing.T) {
 			t.Parallel()
 			g, m := newMachine(t)
 			m.PutMode("/etc/f", "old", 0o666)

@@ -19,7 +19,8 @@ const (
 	grubDropIn = "/etc/default/grub.d/90-hypershift.cfg"
 	// rebootedFor holds the arguments for which a reboot was requested, and the boot ID of the request.
 	rebootedFor = "/var/lib/hypershift/rebooted-for"
-	// bootFinished is created by cloud-init at the end of its last stage. MAAS knows then that the machine is deployed.
+	// bootFinished is created by cloud-init at the end of its last stage. By then, MAAS knows that the machine is
+	// deployed.
 	bootFinished = "/var/lib/cloud/instance/boot-finished"
 	bootPoll     = time.Second
 )
@@ -112,7 +113,7 @@ func reboot(ctx context.Context, h *host.Host, wanted, mark string) error {
 	return ctx.Err()
 }
 
-// SwapOff disables the swap in /etc/fstab, now and for later boots, since MAAS gives Ubuntu a swap file.
+// SwapOff disables the swap in /etc/fstab, now and for later boots. MAAS gives Ubuntu a swap file.
 func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	const fstab = "/etc/fstab"
 	text, err := h.Read(fstab)
@@ -135,7 +136,7 @@ func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 		}
 		if len(strings.Fields(string(active))) > swapHeader {
 			if err := h.Do(ctx, "swapoff", fields[0]); err != nil {
-				// Swap that is not active cannot be turned off, and the kubelet also starts with swap.
+				// Swap that is in use cannot always be turned off. The kubelet also starts with swap.
 				h.Say("swap on %s stays for now: %v", fields[0], err)
 			}
 		}
@@ -148,11 +149,11 @@ func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	return err
 }
 
-// swapHeader is the number of words in the first line of /proc/swaps.
+// swapHeader is the number of words in the header line of /proc/swaps.
 const swapHeader = 5
 
-// KernelSettings loads the modules and applies the sysctls in the files of the plan. Errors are logged only: a kernel
-// may have a module built in. The kubelet reports what it really lacks.
+// KernelSettings loads the modules and applies the sysctls in the files of the plan. It only logs errors, since a
+// module may be built into the kernel. The kubelet reports what is really missing.
 func KernelSettings(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	modules, err := h.Read("/etc/modules-load.d/90-hypershift-node.conf")
 	if err != nil {

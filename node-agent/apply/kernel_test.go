@@ -56,7 +56,7 @@ func arguments(t *testing.T, m *hosttest.Machine, wanted ...string) error {
 	return apply.KernelArguments(ctx, m.Host, &nodeplan.Plan{KernelArguments: wanted})
 }
 
-// reboots simulates a boot with the arguments that the boot loader has now.
+// reboots simulates a boot with the arguments that the boot loader currently has.
 func reboots(m *hosttest.Machine, id, with string) {
 	m.Put(bootID, id+"\n")
 	m.Put(cmdline, "BOOT_IMAGE=/vmlinuz "+with+"\n")
@@ -173,12 +173,12 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 	})
 }
 
-// TestKernelArgumentsFail: the machine must not reboot if the boot loader does not have the arguments.
+// TestKernelArgumentsFail checks that the machine does not reboot if the boot loader did not get the arguments.
 func TestKernelArgumentsFail(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("no space left on device")
 	for _, program := range []string{"update-grub", restart} {
-		t.Run("When "+program+" fails, it should say so and be tried again", func(t *testing.T) {
+		t.Run("When "+program+" fails, it should return an error and retry", func(t *testing.T) {
 			t.Parallel()
 			g, m := booted(t, "quiet")
 			m.Program = func(command string, _ io.Reader) ([]byte, error) {
@@ -196,10 +196,10 @@ func TestKernelArgumentsFail(t *testing.T) {
 		})
 	}
 	for path, why := range map[string]string{
-		cmdline: "what the kernel was started with is not known", bootID: "this boot cannot be told from the next", rebootedFor: "what was asked for is not known",
-		dropIn: "the boot loader cannot be told",
+		cmdline: "the running kernel arguments are unknown", bootID: "the boot ID is unknown", rebootedFor: "the requested arguments are unknown",
+		dropIn: "the boot loader cannot be configured",
 	} {
-		t.Run("When "+why+", the machine should not restart", func(t *testing.T) {
+		t.Run("When "+why+", the machine should not reboot", func(t *testing.T) {
 			t.Parallel()
 			g, m := booted(t, "quiet")
 			g.Expect(m.Remove(path)).To(Succeed())
@@ -274,7 +274,7 @@ func TestSwapOff(t *testing.T) {
 		g.Expect(m.Log()).To(ContainSubstring("swap on /swap.img stays for now: cannot allocate memory"))
 	})
 	for _, path := range []string{"/etc/fstab", "/proc/swaps"} {
-		t.Run("When "+path+" cannot be read, it should say so and turn nothing off", func(t *testing.T) {
+		t.Run("When "+path+" cannot be read, it should return an error and turn nothing off", func(t *testing.T) {
 			g, m := newMachine(t)
 			m.Put("/etc/fstab", "/swap.img none swap\n")
 			g.Expect(m.Remove(path)).To(Succeed())

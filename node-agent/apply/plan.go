@@ -66,8 +66,8 @@ func units(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	return nil
 }
 
-// switchUnit does what systemd does at the first boot of a machine with Ignition. It does not wait for the unit, which
-// may itself wait for this program.
+// switchUnit applies the state of a unit, as systemd does at the first boot of a machine with Ignition. It does not
+// wait for the unit, which may itself wait for node-agent.
 func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
 	switch {
 	case u.Masked:
@@ -83,7 +83,8 @@ func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
 	return h.Do(ctx, "systemctl", "start", "--no-block", u.Name)
 }
 
-// mask removes the file of the unit, as Ignition does: systemd masks a unit with a link, and only if no file exists.
+// mask removes the file of the unit, as Ignition does. systemd masks a unit with a link, which it only creates if
+// there is no file.
 func mask(ctx context.Context, h *host.Host, unit string) error {
 	if target, err := os.Readlink(h.Path(nodeplan.UnitDir + unit)); err != nil || target != os.DevNull {
 		if err := h.Remove(nodeplan.UnitDir + unit); err != nil {

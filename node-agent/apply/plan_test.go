@@ -105,7 +105,7 @@ func TestPlan(t *testing.T) {
 // TestPlanLostPower simulates a power loss at each step, then starts the machine again.
 func TestPlanLostPower(t *testing.T) {
 	t.Parallel()
-	// programs simulates systemd, useradd and similar programs, whose effects a second run encounters.
+	// programs simulates systemd, useradd and similar programs. A second run encounters the effects of the first.
 	programs := func(m *hosttest.Machine) func(string, io.Reader) ([]byte, error) {
 		return func(command string, _ io.Reader) ([]byte, error) {
 			switch {
@@ -199,7 +199,7 @@ func TestPlanFails(t *testing.T) {
 		"users cannot be read":                                {func(m *hosttest.Machine) { _ = m.Remove("/etc/passwd"); m.Put("/etc/passwd/x", "") }, "user me: ", "chpasswd --encrypted"},
 		"groups cannot be read":                               {func(m *hosttest.Machine) { _ = m.Remove("/etc/group"); m.Put("/etc/group/x", "") }, "is a directory", "groupadd ops"},
 	} {
-		t.Run("When "+name+", it should say what, stop there, and be tried again", func(t *testing.T) {
+		t.Run("When "+name+", it should return an error, stop there, and be retried", func(t *testing.T) {
 			t.Parallel()
 			g, m := newMachine(t)
 			tt.harm(m)

@@ -79,7 +79,8 @@ func user(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	return authorize(h, u)
 }
 
-// setPassword passes the hash to chpasswd on its standard input, since every process can read the arguments of another.
+// setPassword passes the hash to chpasswd on its standard input: every process can read the arguments of other
+// processes.
 func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	if u.PasswordHash == "" {
 		return nil
@@ -92,7 +93,7 @@ func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	return err
 }
 
-// KeysOf returns the current or future path of a user's authorized keys.
+// KeysOf returns the path of a user's authorized keys. The user need not exist yet.
 func KeysOf(h *host.Host, u nodeplan.User) string {
 	home := cmp.Or(u.Home, "/home/"+u.Name)
 	if fields, err := entry(h, "/etc/passwd", u.Name); err == nil && len(fields) > homeField {
@@ -122,7 +123,7 @@ func authorize(h *host.Host, u nodeplan.User) error {
 	owner, dir := nodeplan.Owner{User: fields[2], Group: fields[3]}, fields[5]+"/.ssh"
 	path := dir + "/authorized_keys"
 	for _, own := range []string{dir, path} {
-		// The user owns the folder, and a link there could make root write anywhere.
+		// The user owns the folder. With a link there, the user could make root write anywhere.
 		if _, err := os.Readlink(h.Path(own)); err == nil {
 			return fmt.Errorf("%s is a link: keys are written to the user's own folder only", own)
 		}

@@ -35,8 +35,8 @@ func TestStatus(t *testing.T) {
 		"the Node is Ready": {`{"status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "conditions": [{"type": "DiskPressure", "status": "False", "message": "no"}, {"type": "Ready", "status": "True", "message": "ready"}, {"type": "Other", "status": "True", "message": "x"}]}}`,
 			lease, cluster.Status{Ready: true, Reason: "ready", Version: "v1.36.3", Renewed: renewed}, ""},
 		"the Node is not Ready":               {`{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "no network"}]}}`, lease, cluster.Status{Reason: "no network", Renewed: renewed}, ""},
-		"nobody knows":                        {`{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "stopped"}]}}`, lease, cluster.Status{Reason: "stopped", Renewed: renewed}, ""},
-		"there is no condition":               {`{"status": {"conditions": [{"type": "DiskPressure", "status": "True", "message": "x"}]}}`, lease, cluster.Status{Reason: "the kubelet reports no Ready condition", Renewed: renewed}, ""},
+		"the readiness is unknown":            {`{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "stopped"}]}}`, lease, cluster.Status{Reason: "stopped", Renewed: renewed}, ""},
+		"there is no Ready condition":         {`{"status": {"conditions": [{"type": "DiskPressure", "status": "True", "message": "x"}]}}`, lease, cluster.Status{Reason: "the kubelet reports no Ready condition", Renewed: renewed}, ""},
 		"the Lease was never renewed":         {`{"status": {}}`, `{"spec": {}}`, cluster.Status{Reason: "the kubelet reports no Ready condition"}, ""},
 		"the response is not an object":       {`<html>`, lease, cluster.Status{}, "reading the answer of the API server"},
 		"the response is truncated":           {`{"status": {"conditions": [`, lease, cluster.Status{}, "reading the answer of the API server"},
@@ -44,7 +44,7 @@ func TestStatus(t *testing.T) {
 		"there is no lease yet":               {`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`, "", cluster.Status{}, "404"},
 		"there is no Node":                    {"", lease, cluster.Status{}, "404"},
 	} {
-		t.Run("When "+name+", the status should be that and no better", func(t *testing.T) {
+		t.Run("When "+name+", it should return that status or an error", func(t *testing.T) {
 			t.Parallel()
 			m := newMember(t, func(w http.ResponseWriter, r *http.Request) {
 				text := map[string]string{nodePath: tt.node, leasePath: tt.lease}[r.URL.Path]
@@ -118,7 +118,7 @@ func TestWatchEnds(t *testing.T) {
 	}{
 		"the server ends the watch":             {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("MODIFIED", "1") + event("ADDED", "2"), []string{"0", "1", "2"}, ""},
 		"the Node is deleted":                   {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("DELETED", "gone") + event("ADDED", "2"), []string{"0"}, ""},
-		"what was asked for is too old":         {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("ERROR", "410") + event("ADDED", "2"), []string{"0"}, ""},
+		"the resource version is too old":       {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("ERROR", "410") + event("ADDED", "2"), []string{"0"}, ""},
 		"an event is truncated":                 {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("MODIFIED", "1") + `{"type": "MODI`, []string{"0", "1"}, ""},
 		"the Node has no annotations":           {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {}}]}`, "", []string{""}, ""},
 		"there is no Node":                      {`{"metadata": {"resourceVersion": "7"}, "items": []}`, "", nil, "there is no Node worker-1 yet"},
@@ -126,7 +126,7 @@ func TestWatchEnds(t *testing.T) {
 		"the server rejects the watch":          {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, "refused", []string{"0"}, "410"},
 		"the list is not an object":             {`[]`, "", nil, "reading the answer of the API server"},
 	} {
-		t.Run("When "+name+", what came until then should have been seen", func(t *testing.T) {
+		t.Run("When "+name+", it should pass on all earlier events", func(t *testing.T) {
 			t.Parallel()
 			m := newMember(t, func(w http.ResponseWriter, r *http.Request) {
 				query := r.URL.Query()
@@ -167,8 +167,8 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestSmallAnswers: the status of a Node contains megabytes of images, which must not be sent to a thousand machines
-// with each change.
+// TestSmallAnswers checks that requests do not return the status of a Node. It contains megabytes of image names,
+// which must not be sent to a thousand machines with each change.
 func TestSmallAnswers(t *testing.T) {
 	t.Parallel()
 	var accepted []string

@@ -20,7 +20,7 @@ import (
 // Kubeconfig is the kubeconfig of the kubelet. It exists once the machine has joined.
 const Kubeconfig = "/var/lib/kubelet/kubeconfig"
 
-// kubeconfig is the part of the kubelet's kubeconfig that is used.
+// kubeconfig holds the fields of the kubelet's kubeconfig that this package reads.
 type kubeconfig struct {
 	Clusters []struct {
 		Cluster struct {

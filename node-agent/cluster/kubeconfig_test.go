@@ -133,16 +133,16 @@ func TestConnect(t *testing.T) {
 			m.Expect(m.Remove(cluster.Kubeconfig)).To(Succeed())
 			m.Put(cluster.Kubeconfig+"/x", "")
 		}, "is a directory"},
-		"has half of a kubeconfig":          {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{cluster: {server: hunter2") }, "not as the kubelet writes it, with one cluster and one user"},
-		"has an empty kubeconfig":           {func(m *member) { m.Put(cluster.Kubeconfig, "") }, "with one cluster and one user"},
-		"has two clusters to choose from":   {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{}, {}], users: [{}]}") }, "with one cluster and one user"},
-		"has no user":                       {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{}], users: []}") }, "with one cluster and one user"},
-		"has no CA":                         {func(m *member) { m.kubeconfig("insecure-skip-tls-verify: true", "client-certificate: "+clientPEM) }, "holds no certificate"},
-		"has a CA's file that is not there": {func(m *member) { m.kubeconfig("certificate-authority: /etc/none", "client-certificate: "+clientPEM) }, "reading the CA of the API server: "},
-		"has lost its certificate":          {func(m *member) { m.Expect(m.Remove(clientPEM)).To(Succeed()) }, "reading the kubelet's certificate: "},
-		"has half of its certificate":       {func(m *member) { m.Put(clientPEM, "-----BEGIN CERTIFICATE-----\nhunter2") }, "reading the kubelet's certificate: "},
+		"has a truncated kubeconfig":  {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{cluster: {server: hunter2") }, "not as the kubelet writes it, with one cluster and one user"},
+		"has an empty kubeconfig":     {func(m *member) { m.Put(cluster.Kubeconfig, "") }, "with one cluster and one user"},
+		"has two clusters":            {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{}, {}], users: [{}]}") }, "with one cluster and one user"},
+		"has no user":                 {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{}], users: []}") }, "with one cluster and one user"},
+		"has no CA":                   {func(m *member) { m.kubeconfig("insecure-skip-tls-verify: true", "client-certificate: "+clientPEM) }, "holds no certificate"},
+		"has no file for its CA":      {func(m *member) { m.kubeconfig("certificate-authority: /etc/none", "client-certificate: "+clientPEM) }, "reading the CA of the API server: "},
+		"has lost its certificate":    {func(m *member) { m.Expect(m.Remove(clientPEM)).To(Succeed()) }, "reading the kubelet's certificate: "},
+		"has a truncated certificate": {func(m *member) { m.Put(clientPEM, "-----BEGIN CERTIFICATE-----\nhunter2") }, "reading the kubelet's certificate: "},
 	} {
-		t.Run("When the machine "+name+", it should say so, and nothing of its files", func(t *testing.T) {
+		t.Run("When the machine "+name+", it should return an error without file contents", func(t *testing.T) {
 			t.Parallel()
 			m := newMember(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
 			tt.harm(m)
@@ -176,10 +176,10 @@ func TestServer(t *testing.T) {
 		m.Expect(m.Text(cluster.Kubeconfig)).To(Equal(before))
 	})
 	for name, text := range map[string]string{
-		"is half of one": "{clusters: [{cluster: {token: hunter2", "is empty": "", "has no cluster": "{clusters: []}", "has two clusters": "{clusters: [{cluster: {}}, {cluster: {}}]}",
-		"has clusters of another kind": "{clusters: hunter2}", "has a cluster of another kind": "{clusters: [hunter2]}", "says nothing of its cluster": "{clusters: [{name: hunter2}]}",
+		"is truncated": "{clusters: [{cluster: {token: hunter2", "is empty": "", "has no cluster": "{clusters: []}", "has two clusters": "{clusters: [{cluster: {}}, {cluster: {}}]}",
+		"has clusters of the wrong type": "{clusters: hunter2}", "has a cluster of the wrong type": "{clusters: [hunter2]}", "has a cluster without settings": "{clusters: [{name: hunter2}]}",
 	} {
-		t.Run("When the kubeconfig "+name+", it should be left as it is, and nothing of it be said", func(t *testing.T) {
+		t.Run("When the kubeconfig "+name+", it should stay unchanged and not be quoted", func(t *testing.T) {
 			t.Parallel()
 			m := newMember(t, nothing)
 			m.Put(cluster.Kubeconfig, text)

@@ -34,7 +34,7 @@ type Node struct {
 	Host *host.Host
 	// Name is the name of the Node.
 	Name string
-	// Server is the URL of the API server; empty means that of the kubelet.
+	// Server is the URL of the API server; empty means the one in the kubelet's kubeconfig.
 	Server string
 }
 
@@ -52,7 +52,7 @@ type object struct {
 // Status is the health of the Node.
 type Status struct {
 	Ready bool
-	// Reason is the kubelet's message about readiness.
+	// Reason is the message of the Ready condition.
 	Reason string
 	// Version is the version of the kubelet, such as v1.36.3.
 	Version string
@@ -91,12 +91,12 @@ func (n *Node) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// Reach checks that the Node can be read.
+// Reach checks that the API server answers a request for the Node.
 func (n *Node) Reach(ctx context.Context) error {
 	return n.do(ctx, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(n.Name), metadataOnly, nil, nil)
 }
 
-// Annotate changes annotations of the Node; an empty value removes one.
+// Annotate changes annotations of the Node; an empty value removes an annotation.
 func (n *Node) Annotate(ctx context.Context, changes Annotations) error {
 	patch := map[string]any{}
 	for key, value := range changes {
@@ -112,8 +112,8 @@ func (n *Node) Annotate(ctx context.Context, changes Annotations) error {
 	return n.do(ctx, http.MethodPatch, "/api/v1/nodes/"+url.PathEscape(n.Name), metadataOnly, body, nil)
 }
 
-// Watch calls see with the annotations of the Node, now and after each change, until the connection ends. The end of
-// the connection is not an error.
+// Watch calls see with the current annotations of the Node, and after each change, until the connection ends. The end
+// of the connection is not an error.
 func (n *Node) Watch(ctx context.Context, see func(Annotations)) error {
 	ctx, cancel := context.WithTimeout(ctx, watchTime+requestTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func (n *Node) Watch(ctx context.Context, see func(Annotations)) error {
 			Object object `json:"object"`
 		}
 		if err := events.Decode(&event); err != nil {
-			// The server ends each watch, and connections break.
+			// The server ends each watch after a while, and connections break.
 			return nil
 		}
 		if event.Type != "ADDED" && event.Type != "MODIFIED" {

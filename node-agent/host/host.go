@@ -81,8 +81,8 @@ func (h *Host) Exists(path string) bool {
 	return err == nil
 }
 
-// Write sets the content and the mode of a file atomically. The content is on disk before the rename. It reports
-// whether the file changed.
+// Write sets the content and the mode of a file atomically: it flushes the content to disk before the rename. It
+// reports whether the file changed.
 func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
 	target := h.Path(path)
 	if same(target, content, mode) {
@@ -107,7 +107,7 @@ func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed boo
 	return true, nil
 }
 
-// Remove removes a file or a link; a missing one is not an error.
+// Remove removes a file or a link. A missing file is not an error.
 func (h *Host) Remove(path string) error {
 	err := os.Remove(h.Path(path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

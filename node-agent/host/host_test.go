@@ -51,12 +51,12 @@ func TestWrite(t *testing.T) {
 		mode    fs.FileMode
 		want    bool
 	}{
-		"it is unchanged":                     {"one", 0o644, false},
-		"its content is another of that size": {"two", 0o644, true},
-		"its content is longer":               {"one more", 0o644, true},
-		"only its mode is another":            {"one", 0o600, true},
+		"it is unchanged":                      {"one", 0o644, false},
+		"its content differs in the same size": {"two", 0o644, true},
+		"its content is longer":                {"one more", 0o644, true},
+		"only its mode differs":                {"one", 0o600, true},
 	} {
-		t.Run("When a file exists and "+name+", it should be said whether it changed", func(t *testing.T) {
+		t.Run("When a file exists and "+name+", it should report whether it changed", func(t *testing.T) {
 			g, h, changed := newHost(t)
 			g.Expect(h.Write(path, []byte("one"), 0o644)).To(BeTrue())
 			before, err := os.Stat(h.Path(path))
@@ -80,8 +80,8 @@ func TestWrite(t *testing.T) {
 		g.Expect(info.Mode().IsRegular()).To(BeTrue())
 		g.Expect(h.Read("/etc/app/other")).To(BeEquivalentTo("one"))
 	})
-	for name, way := range map[string]string{"a folder is at its place": path + "/x", "a file is where its folder goes": "/etc/app"} {
-		t.Run("When "+name+", it should say so, and leave nothing half done", func(t *testing.T) {
+	for name, way := range map[string]string{"a folder is at the path": path + "/x", "a file is at the path of its folder": "/etc/app"} {
+		t.Run("When "+name+", it should return an error and leave no partial file", func(t *testing.T) {
 			g, h, changed := newHost(t)
 			g.Expect(h.Write(way, []byte("theirs"), 0o644)).To(BeTrue())
 			*changed = nil
@@ -170,9 +170,9 @@ func TestLink(t *testing.T) {
 		g.Expect(*changed).To(HaveLen(2))
 	})
 	for name, way := range map[string]string{
-		"a directory is at its path": path + "/x", "a file is where its folder goes": "/opt/node", "a folder is where it is made": path + ".hypershift-partial/x",
+		"a directory is at its path": path + "/x", "a file is at the path of its folder": "/opt/node", "a folder is at the temporary path": path + ".hypershift-partial/x",
 	} {
-		t.Run("When "+name+", it should say so", func(t *testing.T) {
+		t.Run("When "+name+", it should return an error", func(t *testing.T) {
 			g, h, changed := newHost(t)
 			g.Expect(h.Write(way, nil, 0o644)).To(BeTrue())
 			*changed = nil

@@ -43,8 +43,8 @@ func Program(h *host.Host, program string) string {
 	return h.Path(current + "/usr/bin/" + program)
 }
 
-// Install atomically makes the files of the node image the current installation, and pulls the image if necessary. The
-// files are verified at each boot, since a machine may lose power before its disk has everything that was written.
+// Install atomically makes the files of the node image the current installation, and pulls the image if necessary. It
+// verifies the files at each boot: after a power loss, the disk may lack some of what was written.
 func Install(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	if wrong := installed(h, current, plan.Node.Name); wrong != "" {
 		slot, err := fetch(ctx, h, plan, wrong)
@@ -61,7 +61,7 @@ func Install(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	return nil
 }
 
-// Fetch installs the files of the node image beside those in use.
+// Fetch installs the files of the node image next to the current installation.
 func Fetch(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	_, err := fetch(ctx, h, plan, "it is to be used next")
 	return err
@@ -146,7 +146,8 @@ func install(h *host.Host, name string, image v1.Image) (slot string, err error)
 	return folder, nil
 }
 
-// installPlugins copies the CNI plugins to the folder in which networks look for them. Other plugins there stay.
+// installPlugins copies the CNI plugins to the folder in which container runtimes look for them. Other plugins there
+// stay.
 func installPlugins(h *host.Host) error {
 	plugins, err := filepath.Glob(h.Path(current + pluginDir + "/*"))
 	if err != nil {

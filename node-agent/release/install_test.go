@@ -72,13 +72,13 @@ func TestHostileImage(t *testing.T) {
 	t.Parallel()
 	up := strings.Repeat("../", 12)
 	for name, evil := range map[string]layer{
-		"climbs by its name":                  {up + "etc/passwd": program("evil")},
-		"goes through a link up":              {"out": {tar.TypeSymlink, 0, up + "etc"}, "out/passwd": program("evil")},
-		"goes through a link from the root":   {"out": {tar.TypeSymlink, 0, "/etc"}, "out/passwd": program("evil")},
-		"makes folders through a link":        {"out": {tar.TypeSymlink, 0, up + "etc"}, "out/evil/": {tar.TypeDir, 0o777, ""}},
-		"gives a machine's file another name": {"out": {tar.TypeLink, 0, up + "etc/passwd"}},
+		"has a name with ..":                       {up + "etc/passwd": program("evil")},
+		"writes through a relative link":           {"out": {tar.TypeSymlink, 0, up + "etc"}, "out/passwd": program("evil")},
+		"writes through an absolute link":          {"out": {tar.TypeSymlink, 0, "/etc"}, "out/passwd": program("evil")},
+		"creates folders through a link":           {"out": {tar.TypeSymlink, 0, up + "etc"}, "out/evil/": {tar.TypeDir, 0o777, ""}},
+		"has a hard link to a file of the machine": {"out": {tar.TypeLink, 0, up + "etc/passwd"}},
 	} {
-		t.Run("When an image "+name+", the machine's files should be as they were", func(t *testing.T) {
+		t.Run("When an image "+name+", the machine's files should not change", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.Put("/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
@@ -101,11 +101,11 @@ func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc"} {
 		for why, harm := range map[string]func(layer){
-			"has no " + name:                   func(l layer) { delete(l, "usr/bin/"+name) },
-			"has a " + name + " of no use":     func(l layer) { l["usr/bin/"+name] = file{tar.TypeReg, 0o644, name} },
-			"has a link of no use for " + name: func(l layer) { l["usr/bin/"+name] = file{tar.TypeSymlink, 0, "/usr/bin/nowhere"} },
+			"has no " + name:                    func(l layer) { delete(l, "usr/bin/"+name) },
+			"has a " + name + " without mode x": func(l layer) { l["usr/bin/"+name] = file{tar.TypeReg, 0o644, name} },
+			"has a broken link for " + name:     func(l layer) { l["usr/bin/"+name] = file{tar.TypeSymlink, 0, "/usr/bin/nowhere"} },
 		} {
-			t.Run("When an image "+why+", it should say how to make another", func(t *testing.T) {
+			t.Run("When an image "+why+", the error should name the command that builds a valid one", func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				files := programs()
@@ -125,7 +125,7 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
-// TestCannotUnpack: an installation with a file that could not be written must not count as complete.
+// TestCannotUnpack checks that an installation does not count as complete if one of its files could not be written.
 func TestCannotUnpack(t *testing.T) {
 	t.Parallel()
 	long := "usr/share/" + strings.Repeat("x", 300)
@@ -137,7 +137,7 @@ func TestCannotUnpack(t *testing.T) {
 		"a folder":                     {long + "/": {tar.TypeDir, 0o755, ""}},
 		"a file below another file":    {long + "/x": program("x")},
 	} {
-		t.Run("When "+name+" of an image cannot be made, nothing of the image should be used", func(t *testing.T) {
+		t.Run("When "+name+" of an image cannot be created, it should use nothing of the image", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.Expect(w.install(w.push("node", programs(entry)))).To(MatchError(ContainSubstring("unpacking usr/")))
@@ -191,11 +191,11 @@ func TestInstallAgain(t *testing.T) {
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(os.RemoveAll(folder)).To(Succeed())
 		},
-		"nothing is current":                           func(w *world) { w.Expect(w.Remove(current)).To(Succeed()) },
-		"something half of it is beside":               func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku") },
+		"there is no current link":                     func(w *world) { w.Expect(w.Remove(current)).To(Succeed()) },
+		"there is a partial release":                   func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku") },
 		"the current link points to a partial release": func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku"); w.PutLink(current, ".partial") },
 	} {
-		t.Run("When "+name+", it should be complete after the next start", func(t *testing.T) {
+		t.Run("When "+name+", the release should be complete after the next start", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			image := w.push("node", programs())
@@ -291,7 +291,7 @@ func TestRemoveOthers(t *testing.T) {
 	})
 }
 
-// TestNoRoom covers directories and files that cannot be created.
+// TestNoRoom checks errors of directories and links that cannot be created.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	t.Run("When the target directory cannot be created, it should return an error", func(t *testing.T) {

@@ -27,8 +27,8 @@ import (
 // pullTimeout limits one attempt to pull from one source. It allows for a slow connection.
 const pullTimeout = 30 * time.Minute
 
-// pull passes the image for the architecture of this machine to use, from the first source that works. The function use
-// reads from the registry.
+// pull pulls the image for the architecture of this machine from the first source that works, and calls use with it.
+// Reading the image in use downloads its layers.
 func pull(ctx context.Context, h *host.Host, plan *nodeplan.Plan, image nodeplan.Image, use func(v1.Image) error) error {
 	keychain, err := releaseinfo.Keychain(plan.PullSecret)
 	if err != nil {
@@ -94,7 +94,7 @@ func transport(h *host.Host, plan *nodeplan.Plan, source nodeplan.Source) (*http
 	return t, nil
 }
 
-// read returns a file from the plan, else from the machine. Images are pulled before their plan is applied.
+// read returns a file from the plan, or else from the machine. Images are pulled before their plan is applied.
 func read(h *host.Host, plan *nodeplan.Plan, path string) ([]byte, error) {
 	for _, f := range plan.Files {
 		if f.Path == path && f.Content != nil {

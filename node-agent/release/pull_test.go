@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// blobs answers the requests for blobs in place of the registry.
+// blobs returns a handler that answers requests for blobs instead of the registry.
 func blobs(answer func(http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
@@ -60,7 +60,7 @@ func TestDamagedOnTheWay(t *testing.T) {
 			return true
 		}, "does not match"},
 	} {
-		t.Run("When "+name+", nothing of it should be used, and the next attempt should start from the beginning", func(t *testing.T) {
+		t.Run("When "+name+", it should use nothing of the image and start over on a retry", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			image := w.push("node", programs())

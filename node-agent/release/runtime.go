@@ -73,7 +73,7 @@ func kubeletDropIn(h *host.Host) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// forPeople adds crictl to the PATH for administrators. It does not replace an existing file.
+// forPeople adds crictl to the PATH for administrators. It keeps an existing crictl and its configuration.
 func forPeople(h *host.Host) error {
 	if _, err := os.Stat(Program(h, "crictl")); err != nil {
 		return nil //nolint:nilerr // A node does without.
@@ -90,8 +90,8 @@ func forPeople(h *host.Host) error {
 	return err
 }
 
-// Start starts the container runtime and the kubelet without waiting for them. They are not enabled: at each boot this
-// program first checks that everything they need is present.
+// Start starts the container runtime and the kubelet without waiting for them. Their units are not enabled: at each
+// boot, node-agent first checks that everything they need is present.
 func Start(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	if err := h.Do(ctx, "systemctl", "daemon-reload"); err != nil {
 		return err

@@ -55,7 +55,7 @@ func TestConfigure(t *testing.T) {
 		})
 	}
 	for _, path := range []string{runtimeConfig, kubeletConfig} {
-		t.Run("When "+path+" cannot be written, it should say so", func(t *testing.T) {
+		t.Run("When "+path+" cannot be written, it should return an error", func(t *testing.T) {
 			g, m := NewWithT(t), hosttest.New(t)
 			m.Put(path+"/x", "in the way")
 			g.Expect(release.Configure(t.Context(), m.Host, plan)).To(MatchError(ContainSubstring(path)))
@@ -63,7 +63,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// TestForPeople: administrators have crictl in the PATH, unless one exists already.
+// TestForPeople checks that administrators have crictl in the PATH, and that an existing crictl stays.
 func TestForPeople(t *testing.T) {
 	t.Parallel()
 	configured := func(t *testing.T, theirs ...string) (*GomegaWithT, *hosttest.Machine, error) {
@@ -83,7 +83,7 @@ func TestForPeople(t *testing.T) {
 		g.Expect(m.Mode(crictlConfig).Perm()).To(BeEquivalentTo(0o644))
 	})
 	for _, path := range []string{crictl, crictlConfig} {
-		t.Run("When the machine has "+path+", it should stay, and nothing be mixed with it", func(t *testing.T) {
+		t.Run("When the machine has "+path+", it should be kept, and crictl not be installed", func(t *testing.T) {
 			g, m, err := configured(t, path)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(m.Text(path)).To(Equal("theirs"))
@@ -108,11 +108,11 @@ func TestUnits(t *testing.T) {
 		ran  []string
 		says string
 	}{
-		"started":           {planless(release.Start), []string{reload, "systemctl start --no-block " + both}, "the units of the node cannot be started: "},
-		"restarted":         {planless(release.Restart), []string{reload, "systemctl restart --no-block " + both}, "the units of the node cannot be restarted: "},
-		"given its kubelet": {release.RestartKubelet, []string{"systemctl restart kubelet.service"}, "the kubelet cannot be restarted: "},
+		"started":             {planless(release.Start), []string{reload, "systemctl start --no-block " + both}, "the units of the node cannot be started: "},
+		"restarted":           {planless(release.Restart), []string{reload, "systemctl restart --no-block " + both}, "the units of the node cannot be restarted: "},
+		"given a new kubelet": {release.RestartKubelet, []string{"systemctl restart kubelet.service"}, "the kubelet cannot be restarted: "},
 	} {
-		t.Run("When the node is "+name+", each program should be asked in its turn, and the first that fails be told", func(t *testing.T) {
+		t.Run("When the node is "+name+", it should run the commands in order and stop at a failure", func(t *testing.T) {
 			t.Parallel()
 			g, m := NewWithT(t), hosttest.New(t)
 			g.Expect(tt.do(t.Context(), m.Host)).To(Succeed())
@@ -165,12 +165,12 @@ func TestVersionAndEnds(t *testing.T) {
 		text, says string
 		err        error
 	}{
-		"says something else": {"flag provided but not defined", `kubelet --version says "flag provided but not defined"`, nil},
-		"says nothing":        {"", `kubelet --version says ""`, nil},
-		"does not run":        {"", "exec format error", errors.New("exec format error")},
-		"says very much":      {strings.Repeat("x", 5000), `"` + strings.Repeat("x", 100) + `"`, nil},
+		"prints no version":  {"flag provided but not defined", `kubelet --version says "flag provided but not defined"`, nil},
+		"prints nothing":     {"", `kubelet --version says ""`, nil},
+		"does not run":       {"", "exec format error", errors.New("exec format error")},
+		"prints a long text": {strings.Repeat("x", 5000), `"` + strings.Repeat("x", 100) + `"`, nil},
 	} {
-		t.Run("When the kubelet "+name+", it should have no version", func(t *testing.T) {
+		t.Run("When the kubelet "+name+", it should return an error", func(t *testing.T) {
 			g, m := answering(t, tt.text, tt.err)
 			_, err := release.Version(t.Context(), m.Host)
 			g.Expect(err).To(MatchError(HaveSuffix(tt.says)))
@@ -182,7 +182,7 @@ func TestVersionAndEnds(t *testing.T) {
 		g.Expect(m.Commands).To(Equal([]string{"systemctl show --property=NRestarts --value kubelet.service"}), "the number, and nothing else")
 	})
 	for name, err := range map[string]error{"": nil, "[not set]": nil, "3": errors.New("no bus")} {
-		t.Run("When systemd reports \""+name+"\" and is of no use, nothing should be concluded", func(t *testing.T) {
+		t.Run("When systemd reports \""+name+"\" instead of a count, it should return an error", func(t *testing.T) {
 			g, m := answering(t, name, err)
 			_, err := release.Ended(t.Context(), m.Host)
 			g.Expect(err).To(HaveOccurred())

@@ -49,7 +49,7 @@ func Sandbox(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	return err
 }
 
-// inArchive passes an image to use, as an archive in OCI layout that contains its name.
+// inArchive calls use with an archive of the image in OCI layout, which contains the name of the image.
 func inArchive(image v1.Image, name string, use func(io.Reader) error) (err error) {
 	dir, err := os.MkdirTemp("", "hypershift-pod-image-*")
 	if err != nil {

@@ -98,7 +98,7 @@ func TestSandbox(t *testing.T) {
 		w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(MatchError(ContainSubstring("pulling " + plan.Pod.Sources[0].Image)))
 	})
 	for _, verb := range []string{"list", "label"} {
-		t.Run("When the runtime does not "+verb+", it should say so", func(t *testing.T) {
+		t.Run("When the runtime does not "+verb+", it should return an error", func(t *testing.T) {
 			away := errors.New("connection refused")
 			w, plan := world(t, "it", nil)
 			answer := w.Machine.Program

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxInstalled limits the total size of an image's files in bytes. Each file counts entryCost in addition.
+	// maxInstalled limits the total size of an image's files in bytes. Each file counts with its size plus entryCost.
 	maxInstalled = 4 << 30
 	entryCost    = 4 << 10
 )
@@ -42,8 +42,8 @@ func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// The archive may end normally although a layer is missing or has the wrong checksum. Reading to the end reports
-			// that error.
+			// The archive may end before the stream does. Only reading the stream to its end reports a missing layer or a wrong
+			// checksum.
 			_, err := io.Copy(io.Discard, content)
 			return sums, err
 		}

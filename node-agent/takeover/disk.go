@@ -19,9 +19,10 @@ var mounts = []string{"/", "/boot", "/boot/efi"}
 
 const byID = "/dev/disk/by-id"
 
-// Disk returns the disk of the running system, from which the firmware boots. It returns a path below /dev/disk/by-id,
-// which is the same under another kernel. It rejects a system on several disks, or on a combined device (LVM, RAID,
-// bcache, multipath). Overwriting one disk would leave remains on the others.
+// Disk returns the disk of the running system, from which the firmware boots. The result is a path below
+// /dev/disk/by-id, which is the same under another kernel. It rejects a system on several disks, or on a combined
+// device (LVM, RAID, bcache, multipath). Overwriting only one of the disks would leave parts of the old system on the
+// others.
 func Disk(h *host.Host) (string, error) {
 	devices, err := mounted(h)
 	if err != nil {
@@ -110,8 +111,8 @@ func whole(h *host.Host, disk string) error {
 	return nil
 }
 
-// worldwide lists the prefixes of names that udev derives from the unique ID of the disk. They outlast names that
-// contain the vendor's text.
+// worldwide lists the prefixes of names that udev derives from the unique ID of the disk. They are more stable than
+// names that contain the vendor's text.
 var worldwide = []string{"wwn-", "nvme-eui.", "nvme-uuid."}
 
 // stableName returns the most stable of the names that udev gave to the disk.

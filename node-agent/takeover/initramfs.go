@@ -49,7 +49,7 @@ type Installation struct {
 	KernelArguments []string
 }
 
-// validate rejects an input that would make the live system fail when it is no longer reachable.
+// validate rejects input that would make the live system fail. By then, the machine is no longer reachable.
 func (i Installation) validate() error {
 	if _, report, err := config.Parse(i.Ignition); err != nil {
 		return fmt.Errorf("Ignition would not take the config: %w: %s", err, strings.TrimSpace(report.String()))
@@ -87,8 +87,8 @@ func (i Installation) Archive() ([]byte, error) {
 	return pack(files)
 }
 
-// liveConfig returns the Ignition config of the live system. All content is inline, so nothing is fetched before the
-// disk is overwritten.
+// liveConfig returns the Ignition config of the live system. All content is inline, so Ignition fetches nothing before
+// the disk is overwritten.
 func (i Installation) liveConfig() ([]byte, error) {
 	// The keys are the long options of coreos-installer without the dashes.
 	orders := map[string]any{"dest-device": i.Disk, "ignition-file": installedConfig, "offline": true}

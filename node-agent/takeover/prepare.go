@@ -30,8 +30,8 @@ type Prepared struct {
 const stalled = time.Minute
 
 // Prepare writes everything that a takeover needs to a folder of the machine, which needs twice the size of the live
-// system. It changes nothing else and can be repeated: it keeps completed downloads. It finds the disk if none is
-// given. On failure no startable initramfs remains, not even from an earlier call.
+// system. It changes nothing else and can be repeated, since it keeps completed downloads. If no disk is given,
+// Prepare finds it. After a failure no startable initramfs remains, not even from an earlier call.
 func Prepare(ctx context.Context, h *host.Host, client *http.Client, live *Live, installation Installation, folder string) (*Prepared, error) {
 	initramfs := filepath.Join(folder, "initramfs")
 	if err := h.Remove(initramfs); err != nil {

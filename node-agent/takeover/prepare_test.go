@@ -84,7 +84,7 @@ func unpacked(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// TestArchiveForCpio reads the archive with an independent program.
+// TestArchiveForCpio checks that the program cpio can read the archive.
 func TestArchiveForCpio(t *testing.T) {
 	if _, err := exec.LookPath("cpio"); err != nil {
 		t.Skip("the program cpio is not there: `make os-commands` installs it")
@@ -107,7 +107,7 @@ func TestArchiveForCpio(t *testing.T) {
 	}
 }
 
-// orders returns the files that Ignition itself reads from the config of the live system.
+// orders returns the files that the config of the live system contains, read with Ignition's own parser.
 func orders(t *testing.T, config string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -284,7 +284,7 @@ func TestPrepare(t *testing.T) {
 			m, mirror := newMachine(t), newMirror(t)
 			_, err := m.prepare(t, mirror, mirror.live(), installation())
 			m.Expect(err).NotTo(HaveOccurred())
-			// The mirror now has another release.
+			// The mirror switches to a new release.
 			mirror.fetched = nil
 			for name := range mirror.files {
 				mirror.files[name] = append(mirror.files[name], "of another release"...)

@@ -17,22 +17,22 @@ func (m machine) unreadable(path string) {
 	m.Expect(os.MkdirAll(m.host.Path(path+"/x"), 0o755)).To(Succeed())
 }
 
-// TestUnreadable: these data decide which disk is overwritten, so unknown values are errors and not guessed.
+// TestUnreadable checks that unknown values are errors and not guessed. They decide which disk is overwritten.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
-		"whether it was started by secure boot": "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
-		"whether its kernel is locked down":     "/sys/kernel/security/lockdown", "whether it may start another kernel": "/proc/sys/kernel/kexec_load_disabled", "its memory": "/proc/meminfo",
+		"whether secure boot is on":         "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+		"whether its kernel is locked down": "/sys/kernel/security/lockdown", "whether it may start another kernel": "/proc/sys/kernel/kexec_load_disabled", "its memory": "/proc/meminfo",
 	} {
-		t.Run("When the machine does not report "+name+", it should not count as fit", func(t *testing.T) {
+		t.Run("When the machine does not report "+name+", it should return an error", func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			m.unreadable(path)
 			m.Expect(takeover.Check(m.host)).To(MatchError(ContainSubstring(path)))
 		})
 	}
-	for name, text := range map[string]string{"is no number": "MemTotal: much kB\n", "is cut short": "MemTotal:\n", "is of something else": "MemFree: 8130000 kB\nSwapTotal: 8130000 kB\n"} {
-		t.Run("When the reported memory "+name+", it should not count as enough", func(t *testing.T) {
+	for name, text := range map[string]string{"is not a number": "MemTotal: much kB\n", "is truncated": "MemTotal:\n", "is missing": "MemFree: 8130000 kB\nSwapTotal: 8130000 kB\n"} {
+		t.Run("When the reported memory "+name+", it should return an error", func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			m.put("/proc/meminfo", text)
@@ -52,16 +52,16 @@ func TestUnreadable(t *testing.T) {
 			m.Expect(os.RemoveAll(m.host.Path("/dev/disk/by-id"))).To(Succeed())
 			m.put("/dev/disk/by-id", "")
 		},
-		"what the disk is made of": func(m machine) {
+		"the devices below the disk": func(m machine) {
 			m.Expect(os.RemoveAll(m.host.Path("/sys/devices/pci0/sda/slaves"))).To(Succeed())
 			m.put("/sys/devices/pci0/sda/slaves", "")
 		},
-		"where the device is": func(m machine) {
+		"the location of the device": func(m machine) {
 			m.Expect(os.Remove(m.host.Path("/sys/dev/block/8:2"))).To(Succeed())
 			m.Expect(os.Symlink("8:2", m.host.Path("/sys/dev/block/8:2"))).To(Succeed())
 		},
 	} {
-		t.Run("When the machine does not report "+name+", no disk should be named", func(t *testing.T) {
+		t.Run("When the machine does not report "+name+", it should return no disk", func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			harm(m)
@@ -72,8 +72,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNotPrepared lets writes fail. Afterwards nothing must be startable, and nothing must have been downloaded
-// unnecessarily.
+// TestNotPrepared checks failed writes. Afterwards no live system must be startable, and nothing must have been
+// downloaded unnecessarily.
 func TestNotPrepared(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -87,7 +87,7 @@ func TestNotPrepared(t *testing.T) {
 		"a disk name that is not a symlink":     {func(m machine) { m.Expect(os.Remove(m.host.Path(disk))).To(Succeed()); m.put(disk, "") }, 0},
 		"a blocked path for the initramfs":      {func(m machine) { m.put(folder+"/initramfs.partial/x", "") }, 3},
 	} {
-		t.Run("When the machine has "+name+", nothing should be ready", func(t *testing.T) {
+		t.Run("When the machine has "+name+", nothing should be startable", func(t *testing.T) {
 			t.Parallel()
 			m, mirror := newMachine(t), newMirror(t)
 			tt.harm(m)
@@ -102,7 +102,7 @@ func TestNotPrepared(t *testing.T) {
 	}
 }
 
-// TestBoundaries covers minimal inputs.
+// TestBoundaries checks minimal inputs.
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
 	t.Run("When the secure boot variable has only attributes, it should not count as secure boot", func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestBoundaries(t *testing.T) {
 		g.Expect(live.Release).To(Equal("without a name"))
 	})
 	for _, name := range []string{"kernel", "initramfs", "rootfs"} {
-		t.Run("When the stream's "+name+" is missing, it should say which", func(t *testing.T) {
+		t.Run("When the stream's "+name+" is missing, it should name the artifact", func(t *testing.T) {
 			_, err := takeover.FromStream(stream(name, "{}"), "arm64")
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("pxe." + name + " for arm64: ")))
 		})

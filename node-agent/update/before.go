@@ -31,7 +31,8 @@ type entry struct {
 	Mode uint32 `json:"mode,omitempty"`
 	UID  int    `json:"uid,omitempty"`
 	GID  int    `json:"gid,omitempty"`
-	// Target is the target of a link. Content is the name of the file beside the index with the content of a file.
+	// Target is the target of a link. Content is the name of the file, next to the index, that holds the content of a
+	// file.
 	Target  string `json:"target,omitempty"`
 	Content string `json:"content,omitempty"`
 }
@@ -41,7 +42,7 @@ const (
 	aLink = "link"
 )
 
-// keep backs up the given paths for restore, either all of them or none.
+// keep backs up the given paths for restore. It backs up either all of them or none.
 func keep(h *host.Host, paths []string) error {
 	if err := os.RemoveAll(h.Path(beforeDir)); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (e entry) restore(h *host.Host) error {
 		if err != nil {
 			return err
 		}
-		// Only root can read the file until it has its owner and its mode.
+		// Only root can read the file until its owner and mode are set.
 		if _, err := h.Write(e.Path, content, 0o600); err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func enabledBy(h *host.Host, unit string) []string {
 	for _, kind := range []string{"*.wants", "*.requires"} {
 		found, err := filepath.Glob(h.Path(unitDir + kind + "/" + unit))
 		if err != nil {
-			continue // The name of a unit contains no pattern.
+			continue // Unit names contain no pattern, so Glob returns no error.
 		}
 		for _, path := range found {
 			links = append(links, "/"+strings.TrimPrefix(strings.TrimPrefix(path, h.Path("/")), "/"))

@@ -70,10 +70,10 @@ func TestNotBegun(t *testing.T) {
 		"a directory is at the path of a file of the configuration": {func(w *world) { w.Put("/etc/app/only-new/x", "") },
 			"saving /etc/app/only-new for a rollback: the configuration has a file there, but the path on the machine is neither a file nor a link"},
 		"a directory is at the path of the stored plan": {func(w *world) { w.Put(dir+"/target.json/x", "") }, "storing the plan: "},
-		"there is no room for the way back":             {func(w *world) { w.Put(room+"/x", "") }, "reserving disk space for a rollback: "},
+		"disk space for a rollback cannot be reserved":  {func(w *world) { w.Put(room+"/x", "") }, "reserving disk space for a rollback: "},
 		"the state of the update cannot be written":     {func(w *world) { w.Put(state+"/x", "") }, "writing the state of the update: "},
 	} {
-		t.Run("When "+name+", it should say so, and the machine be as it was", func(t *testing.T) {
+		t.Run("When "+name+", it should return an error and change nothing", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			tt.harm(w)
@@ -128,7 +128,7 @@ func TestDamaged(t *testing.T) {
 			w.Put(dir+"/before/index.json/x", "")
 		}, "is a directory"},
 	} {
-		t.Run("When "+name+", the machine should not end in between and say that it is well", func(t *testing.T) {
+		t.Run("When "+name+", it should return an error and not report success", func(t *testing.T) {
 			w := begun(t)
 			tt.harm(w)
 			before := w.files()
@@ -193,7 +193,7 @@ func TestUnderway(t *testing.T) {
 	}
 }
 
-// TestChangedUnits: a unit is restarted only if it changes.
+// TestChangedUnits checks that a unit is only restarted if it changes.
 func TestChangedUnits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/node-agent/update"
 )
 
-// starts simulates the start of node-agent at boot: first everything that the kubelet needs, then the rest.
+// starts simulates the start of node-agent at boot. First it resumes the update, as before the kubelet starts; then it
+// settles the update.
 func (w *world) starts() (update.State, error) {
 	before, err := update.Load(w.Host)
 	if err != nil {
@@ -38,7 +39,7 @@ func (w *world) starts() (update.State, error) {
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for name, unhealthy := range map[string]error{"to a configuration": nil, "to a configuration and back": errUnhealthy} {
-		t.Run("When power is lost during an update "+name+", the machine should end where it would have, or where it began", func(t *testing.T) {
+		t.Run("When power is lost during an update "+name+", it should reach the same end or not have begun", func(t *testing.T) {
 			t.Parallel()
 			start := newWorld(t)
 			whole, old := newWorldOf(t, start.Copy(t)), start.files()
@@ -95,7 +96,7 @@ func TestCutOff(t *testing.T) {
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	loses := errors.New("the machine loses its power")
-	// goesOut makes the machine lose its power each time the new configuration was applied.
+	// goesOut makes the machine lose power each time after it applied the new configuration.
 	goesOut := func(w *world) *int {
 		died := new(int)
 		w.update.Bring = func(ctx context.Context) error {
@@ -149,10 +150,10 @@ func TestStarts(t *testing.T) {
 		w.Expect(w.brought).To(Equal([]string{"new", "new"}))
 	})
 	for name, harm := range map[string]func(w *world){
-		"does not say which boot this is": func(w *world) { w.Expect(w.Remove(bootID)).To(Succeed()) },
-		"says nothing of this boot":       func(w *world) { w.Put(bootID, "") },
+		"reports no boot ID":       func(w *world) { w.Expect(w.Remove(bootID)).To(Succeed()) },
+		"reports an empty boot ID": func(w *world) { w.Put(bootID, "") },
 	} {
-		t.Run("When the kernel "+name+", the machine should be brought to its configuration before its Node is asked", func(t *testing.T) {
+		t.Run("When the kernel "+name+", it should apply the configuration before the Node is checked", func(t *testing.T) {
 			w := newWorld(t)
 			harm(w)
 			w.Expect(w.goes()).To(Equal(update.State{}))
@@ -173,8 +174,7 @@ func TestStarts(t *testing.T) {
 	})
 }
 
-// TestBringFails covers a configuration that cannot be applied, and a previous configuration that cannot be applied
-// again.
+// TestBringFails checks a configuration that cannot be applied, and a previous configuration that cannot be restored.
 func TestBringFails(t *testing.T) {
 	t.Parallel()
 	full, worse := errors.New("no space left on device"), errors.New("the registry is away")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package update moves a node from one configuration to another, and back if its Node does not become Ready.
-//
-// Before a change, it backs up everything that will change and writes a state with the target of the update. Whatever
-// happens afterwards, the next start of the machine ends up with one complete configuration or the other.
+// Before a change, it backs up everything that will change and writes a state with the target of the update. If the
+// update is interrupted, the next start of the machine completes it or the rollback. The machine never stays between
+// two configurations.
 package update
 
 import (
@@ -21,7 +21,7 @@ const (
 	statePath  = dir + "/state.json"
 	targetPath = dir + "/target.json"
 	beforeDir  = dir + "/before"
-	// roomPath reserves disk space: a configuration that fills the disk must not prevent a rollback.
+	// roomPath reserves disk space: a rollback must work even if the new configuration fills the disk.
 	roomPath = dir + "/room"
 	roomSize = 1 << 20
 	bootID   = "/proc/sys/kernel/random/boot_id"
@@ -41,8 +41,8 @@ const (
 	Failed Phase = "Failed"
 )
 
-// State is the progress of an update. The zero value means that the machine runs the configuration in its plan, without
-// an update.
+// State is the progress of an update. The zero value means that no update is in progress, and that the machine runs
+// the configuration in its plan.
 type State struct {
 	Phase Phase `json:"phase"`
 	// Hash identifies the desired configuration.
@@ -51,7 +51,7 @@ type State struct {
 	Message string `json:"message,omitempty"`
 	// Starts counts the attempts to apply the configuration. A machine that exceeds the limit rolls back.
 	Starts int `json:"starts,omitempty"`
-	// Boot is the boot ID in which the configuration was applied; empty before.
+	// Boot is the boot ID in which the configuration was applied; empty if it was not applied yet.
 	Boot string `json:"boot,omitempty"`
 	// Restart lists the units of the user that the configuration changes.
 	Restart []string `json:"restart,omitempty"`
@@ -89,7 +89,7 @@ func Forget(h *host.Host) error {
 	return h.Remove(statePath)
 }
 
-// cleanUp removes the backup for a rollback.
+// cleanUp removes the files that are only needed for a rollback.
 func cleanUp(h *host.Host) error {
 	return errors.Join(os.RemoveAll(h.Path(beforeDir)), os.RemoveAll(h.Path(beforeDir+partial)), os.RemoveAll(h.Path(targetPath)), os.RemoveAll(h.Path(roomPath)))
 }

@@ -38,7 +38,7 @@ func (m *Machine) forward(ctx context.Context, s *State) error {
 	return m.bring(ctx, *s)
 }
 
-// removeOld removes what the previous configuration has and the desired one does not. A backup of it exists.
+// removeOld removes what the previous configuration has and the desired one lacks. The backup contains it.
 func (m *Machine) removeOld(ctx context.Context, target *nodeplan.Plan) error {
 	former, err := m.former()
 	if err != nil {
@@ -112,8 +112,8 @@ func (m *Machine) back(ctx context.Context, s State) error {
 	return nil
 }
 
-// disable stops a unit that the previous configuration does not have, and removes the links added since that would
-// start it.
+// disable stops a unit that the previous configuration does not have, and removes the links that would start the unit
+// and did not exist before.
 func (m *Machine) disable(ctx context.Context, unit string, known func(path string) bool) error {
 	if !known(unitDir+unit) && m.Host.Exists(unitDir+unit) {
 		if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {

@@ -25,8 +25,7 @@ const (
 // own lists the units of a node. Bring restarts them.
 var own = []string{"hypershift-containerd.service", "kubelet.service", "hypershift-node-agent.service", nodeplan.FollowUnit}
 
-// stays lists the files that stay whatever the configuration: the identity of the machine, and its access to other
-// configurations.
+// stays lists files that an update never changes: the machine's credentials, and its access to the ignition-server.
 var stays = []string{nodeplan.BootstrapKubeconfig, nodeplan.ServerCA, nodeplan.ServerEndpoint, nodeplan.Program, nodeplan.Path}
 
 // databases lists the files with the users and groups of the machine.
@@ -172,8 +171,8 @@ func (m *Machine) Resume(ctx context.Context) error {
 	return cleanUp(m.Host)
 }
 
-// Settle continues until the machine runs one complete configuration, and returns the result: the zero State for the
-// desired one.
+// Settle continues the update until the machine runs one complete configuration. It returns the resulting state, which
+// is the zero State if the desired configuration runs.
 func (m *Machine) Settle(ctx context.Context) (State, error) {
 	for {
 		s, err := Load(m.Host)
@@ -199,7 +198,7 @@ func (m *Machine) Settle(ctx context.Context) (State, error) {
 	}
 }
 
-// conclude sets the next state after the configuration was applied; unhealthy is nil if the Node is healthy.
+// conclude saves the next state after the configuration was applied; unhealthy is nil if the Node is healthy.
 func (m *Machine) conclude(s State, unhealthy error) error {
 	switch {
 	case s.Phase == Switching && unhealthy != nil:

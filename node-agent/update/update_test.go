@@ -96,7 +96,7 @@ func TestBack(t *testing.T) {
 	})
 }
 
-// TestWhatWasThere rolls back to a state that only manual changes can have created.
+// TestWhatWasThere checks a rollback to a state that only manual changes can have created.
 func TestWhatWasThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,8 +120,8 @@ func TestWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestSecretsOnTheWayBack checks that a restored file is owned by root until it gets its owner, since only one user may
-// be allowed to read it.
+// TestSecretsOnTheWayBack checks that a restored file is readable only by root until its owner is set, since it may
+// contain secrets of one user.
 func TestSecretsOnTheWayBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,7 +138,8 @@ func TestSecretsOnTheWayBack(t *testing.T) {
 	w.Expect(back).To(Equal(2))
 }
 
-// TestUsersOnTheWay: a user created during an update is removed by a rollback only if the update itself created users.
+// TestUsersOnTheWay checks a user that a third party created during an update. A rollback only removes that user if
+// the update itself created users or groups.
 func TestUsersOnTheWay(t *testing.T) {
 	t.Parallel()
 	const guest = "guest:x:1300:1300::/home/guest:/bin/sh\n"
@@ -151,7 +152,7 @@ func TestUsersOnTheWay(t *testing.T) {
 		"the configuration has a user":             {[]nodeplan.User{{Name: "joe"}}, nil, false},
 		"the configuration has a group":            {nil, []nodeplan.Group{{Name: "ops"}}, false},
 	} {
-		t.Run("When the machine rolls back and "+name+", users should be as the machine had them", func(t *testing.T) {
+		t.Run("When the machine rolls back and "+name+", it should keep or remove unrelated users", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.healthy["new\n"] = errUnhealthy
@@ -175,7 +176,7 @@ func TestUsersOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNewerProgram: a rollback does not replace the node-agent, whatever the configuration contains.
+// TestNewerProgram checks that a rollback never replaces the node-agent, even if the configuration contains it.
 func TestNewerProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,11 +190,11 @@ func TestNewerProgram(t *testing.T) {
 	w.Expect(w.Text(nodeplan.Program)).To(Equal("newer"))
 }
 
-// TestIgnition covers a machine whose files Ignition wrote: its plan contains only their names.
+// TestIgnition checks a machine whose files Ignition wrote. Its plan contains only their names.
 func TestIgnition(t *testing.T) {
 	t.Parallel()
-	for name, unhealthy := range map[string]error{"it comes to another": nil, "it goes back": errUnhealthy} {
-		t.Run("When Ignition installed the machine and "+name+", its units should be known by their names", func(t *testing.T) {
+	for name, unhealthy := range map[string]error{"the update succeeds": nil, "the update is rolled back": errUnhealthy} {
+		t.Run("When Ignition installed the machine and "+name+", it should find units by file names", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			plan := former()
@@ -220,7 +221,8 @@ func TestIgnition(t *testing.T) {
 	}
 }
 
-// TestDeafSystemd lets all systemctl calls fail. The machine must still end up with one complete configuration.
+// TestDeafSystemd checks an update in which all systemctl calls fail. The machine must still end up with one complete
+// configuration.
 func TestDeafSystemd(t *testing.T) {
 	t.Parallel()
 	deaf := func(w *world) {

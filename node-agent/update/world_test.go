@@ -34,14 +34,14 @@ const (
 	changed = "/etc/app/changed"
 )
 
-// world is a machine that runs the configuration "old", and the target configuration.
+// world is a machine that runs the configuration "old", with a target configuration.
 type world struct {
 	*GomegaWithT
 	*hosttest.Machine
 	t      *testing.T
 	update *update.Machine
 	target *nodeplan.Plan
-	// healthy has the health of the Node for each content of the file that both configurations have.
+	// healthy maps the content of the file that both configurations have to the health of the Node.
 	healthy map[string]error
 	// brought holds the hashes of the configurations that were applied, in order.
 	brought []string
@@ -115,7 +115,7 @@ func (w *world) plan(p *nodeplan.Plan) {
 	w.PutMode(nodeplan.Path, string(raw), 0o600)
 }
 
-// bring applies the plan on the machine. It stands in for the parts of node-agent outside of package update.
+// bring applies the plan on the machine. It replaces the parts of node-agent outside of package update.
 func (w *world) bring(ctx context.Context) error {
 	raw, err := w.Read(nodeplan.Path)
 	if err != nil {
@@ -155,7 +155,7 @@ func (w *world) program(command string, _ io.Reader) ([]byte, error) {
 	return nil, nil
 }
 
-// boots simulates another boot of the machine.
+// boots simulates a new boot of the machine.
 func (w *world) boots(id string) {
 	w.t.Helper()
 	w.Put(bootID, id+"\n")

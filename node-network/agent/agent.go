@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// resync is the interval of reconciles without a change: another program may have removed a route or rule.
+	// resync is the interval of reconciles without a change of a node. They restore routes and rules that other programs
+	// removed.
 	resync = time.Minute
 	// retry is the delay after a failure. It doubles up to resync while the failures continue.
 	retry = 2 * time.Second
@@ -78,7 +79,7 @@ func (a *Agent) Run(ctx context.Context, client kubernetes.Interface) error {
 	defer factory.Shutdown()
 	for _, known := range factory.WaitForCacheSync(ctx.Done()) {
 		if !known {
-			return nil // The agent is stopping. It does not know all nodes yet, so it must keep their routes.
+			return nil // The agent is stopping and does not know all nodes, so it removes no routes.
 		}
 	}
 	return a.loop(ctx, lister, changed)
@@ -107,8 +108,8 @@ func (a *Agent) loop(ctx context.Context, nodes corelisters.NodeLister, changed 
 	}
 }
 
-// trim keeps only the fields that the agent reads. So the heartbeats of a thousand nodes cause no reconcile and cost
-// little memory.
+// trim keeps only the fields that the agent reads. Heartbeats of a thousand nodes therefore cause no reconcile, and
+// the cache needs little memory.
 func trim(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {

@@ -66,7 +66,7 @@ func (m *machine) MTU(address netip.Addr) (int, error) {
 	return 1500, m.fail("mtu")
 }
 
-// masquerade and config implement two more interfaces of the same machine.
+// masquerade and config implement the agent's other two interfaces with the same machine.
 type masquerade struct{ *machine }
 
 func (m masquerade) Ensure(pods, _ []netip.Prefix) error {

@@ -15,13 +15,13 @@ import (
 
 // Desired is the desired state of the network of one node.
 type Desired struct {
-	// PodNetworks are the node's pod networks; none until the cluster has assigned some.
+	// PodNetworks are the node's pod networks; empty until the cluster has assigned some.
 	PodNetworks []netip.Prefix
 	// Addresses are the node's InternalIPs.
 	Addresses []netip.Addr
 	// Routes are the routes to the pods of the other nodes, sorted.
 	Routes []host.Route
-	// Problems are the errors of nodes that cannot be reached as configured.
+	// Problems are the errors of nodes whose pods cannot be reached.
 	Problems []error
 }
 
@@ -57,7 +57,7 @@ func compareRoutes(a, b host.Route) int {
 	return cmp.Or(a.To.Addr().Compare(b.To.Addr()), cmp.Compare(a.To.Bits(), b.To.Bits()), a.Via.Compare(b.Via))
 }
 
-// podNetworks reads spec.podCIDRs, or spec.podCIDR where only that is set.
+// podNetworks returns spec.podCIDRs, or spec.podCIDR if only that is set.
 func podNetworks(node *corev1.Node) ([]netip.Prefix, error) {
 	texts := node.Spec.PodCIDRs
 	if len(texts) == 0 && node.Spec.PodCIDR != "" {

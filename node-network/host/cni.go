@@ -21,13 +21,13 @@ import (
 type CNI struct {
 	// PodNetworks are the networks from which the node's pods get addresses, one for each address family.
 	PodNetworks []netip.Prefix
-	// MTU of the pods' interfaces in bytes; zero uses the kernel's default.
+	// MTU is the MTU of the pods' interfaces in bytes; zero uses the kernel's default.
 	MTU int
 }
 
 // ConfigFile is a CNI network configuration list.
 type ConfigFile struct {
-	// Path of the file.
+	// Path is the path of the file.
 	Path string
 }
 

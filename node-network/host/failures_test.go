@@ -71,7 +71,7 @@ func TestConfigFileInBadTimes(t *testing.T) {
 
 func TestInstallPluginsInBadTimes(t *testing.T) {
 	t.Parallel()
-	// imaged returns an image's folder with plugins, in which one plugin sorts before the other.
+	// imaged returns the folder of an image with two plugins.
 	imaged := func(t *testing.T) string {
 		from := t.TempDir()
 		for _, name := range []string{"bridge", "ptp"} {
@@ -99,7 +99,7 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 			return errors.Join(os.Remove(filepath.Join(from, "ptp")), os.Mkdir(filepath.Join(from, "ptp"), 0o755))
 		},
 	} {
-		t.Run("When "+name+", it should say which, and the others be there", func(t *testing.T) {
+		t.Run("When "+name+", it should name the plugin and install the others", func(t *testing.T) {
 			g, from, to := NewWithT(t), imaged(t), t.TempDir()
 			g.Expect(harm(from, to)).To(Succeed())
 			g.Expect(InstallPlugins(from, to)).To(MatchError(HavePrefix("installing CNI plugin ptp: ")))
@@ -113,7 +113,8 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 	})
 }
 
-// TestFromKernel reads routes with the agent's protocol number, including those that another program must have created.
+// TestFromKernel checks which routes with the agent's protocol number count as its own. Some of them only another
+// program can have created.
 func TestFromKernel(t *testing.T) {
 	t.Parallel()
 	network := func(text string) *net.IPNet {
@@ -133,7 +134,7 @@ func TestFromKernel(t *testing.T) {
 		"it is the default route":                      {netlink.Route{Gw: net.ParseIP("192.0.2.1")}, ""},
 		"it has no gateway":                            {netlink.Route{Dst: network("10.0.2.0/24")}, ""},
 	} {
-		t.Run("When a route with the agent's protocol number is found and "+name+", it should be its own only if it can be", func(t *testing.T) {
+		t.Run("When a route has the agent's protocol number and "+name+", it should be used or ignored", func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			got, own := fromKernel(tt.found)
@@ -149,7 +150,7 @@ func TestFromKernel(t *testing.T) {
 	}
 }
 
-// TestMasqueradeForgets checks that rules which could not be read back are written again.
+// TestMasqueradeForgets checks that rules are written again if they could not be read back.
 func TestMasqueradeForgets(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -187,10 +188,10 @@ func TestExpressions(t *testing.T) {
 		passes, stays   [2]string
 		wantExpressions int
 	}{
-		"to the cluster": {Rule{From: netip.MustParsePrefix("10.0.1.0/25"), To: netip.MustParsePrefix("10.0.0.0/14")}, [2]string{"10.0.1.127", "10.3.255.255"}, [2]string{"10.0.1.127", "10.4.0.0"}, 9},
-		"out of it":      {Rule{From: netip.MustParsePrefix("fd00:1::/65"), Masquerade: true}, [2]string{"fd00:1::7fff:ffff:ffff:ffff", "2001:db8::1"}, [2]string{"fd00:1:0:0:8000::", "2001:db8::1"}, 6},
+		"to the cluster":     {Rule{From: netip.MustParsePrefix("10.0.1.0/25"), To: netip.MustParsePrefix("10.0.0.0/14")}, [2]string{"10.0.1.127", "10.3.255.255"}, [2]string{"10.0.1.127", "10.4.0.0"}, 9},
+		"out of the cluster": {Rule{From: netip.MustParsePrefix("fd00:1::/65"), Masquerade: true}, [2]string{"fd00:1::7fff:ffff:ffff:ffff", "2001:db8::1"}, [2]string{"fd00:1:0:0:8000::", "2001:db8::1"}, 6},
 	} {
-		t.Run("When a packet goes "+name+", it should be told from one that is a bit beside", func(t *testing.T) {
+		t.Run("When a packet goes "+name+", the rule should match exactly its networks", func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			g.Expect(tt.rule.expressions()).To(HaveLen(tt.wantExpressions))

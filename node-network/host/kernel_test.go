@@ -18,7 +18,7 @@ import (
 )
 
 // ownNetwork gives the test its own network namespace, with the interface node0. The namespace ends with the test: the
-// thread stays locked, so the runtime terminates it.
+// test never unlocks its thread, so the runtime terminates it.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

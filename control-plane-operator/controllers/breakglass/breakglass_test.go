@@ -195,7 +195,7 @@ func TestBreakGlass(t *testing.T) {
 		w.approves(hostedA, "theirs")
 		w.passes(asked)
 		w.Expect(asked.Status).To(Equal(certificatesv1.CertificateSigningRequestStatus{}))
-		// The operator could not either, if it were compromised.
+		// A compromised operator could not approve the request either.
 		asked.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{w.signer.said(certificatesv1.CertificateApproved, "Mine", "")}
 		w.Expect(w.signer.Client.SubResource("approval").Update(t.Context(), asked)).To(MatchError(ContainSubstring("user not permitted to approve")))
 	})
@@ -314,8 +314,8 @@ func (w *world) said(asked *certificatesv1alpha1.CertificateRevocationRequest) s
 	return strings.Join(words, " ")
 }
 
-// rotate advances the signer by one step, as the controller of the HostedControlPlane does when all pods have loaded
-// the last one.
+// rotate advances the signer by one step. The controller of the HostedControlPlane does that when all pods have loaded
+// the result of the previous step.
 func (w *world) rotate() {
 	w.t.Helper()
 	secret := w.secret(hostedA, pki.SREBreakGlassSigner)
@@ -323,8 +323,8 @@ func (w *world) rotate() {
 	w.Expect(w.client.Update(w.t.Context(), secret)).To(Succeed())
 }
 
-// TestWatches has one case for each kind that the two controllers watch. A revocation in progress requeues itself, so
-// the one that a signer's Secret maps to does not exist.
+// TestWatches has one case for each kind that the two controllers watch. The revocation that a signer's Secret maps to
+// does not exist: an existing one would requeue itself, even without a watch.
 func TestWatches(t *testing.T) {
 	scheme, config := fixture.Scheme(), testenv.Start(t, crds.Certificates)
 	testenv.NeedsServer(t, config)

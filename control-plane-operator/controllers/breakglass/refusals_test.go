@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals runs requests and a revocation against a server that fails each request once. An approved request gets a
-// certificate in the end, and a denied one never does.
+// TestRefusals processes requests and a revocation on a server that fails each request once. An approved request gets
+// a certificate in the end, and a denied one never does.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	server := testenv.NewGrudging(testenv.Client(t, w.config, fixture.Scheme()))
@@ -67,7 +67,8 @@ func TestRefusals(t *testing.T) {
 	w.Expect(revocation.Status.RevocationTimestamp.Time).To(BeTemporally("==", w.now))
 }
 
-// TestWaits: a revocation that waits for a signer, for another one or for pods reports that, and is requeued.
+// TestWaits checks that a waiting revocation reports what it waits for, and is requeued. It may wait for a signer, for
+// another revocation or for pods.
 func TestWaits(t *testing.T) {
 	w := newWorld(t)
 	looks := func(asked *certificatesv1alpha1.CertificateRevocationRequest) time.Duration {
@@ -111,7 +112,7 @@ func TestWaits(t *testing.T) {
 	w.Expect(w.said(first)).To(HaveSuffix("PreviousCertificatesRevoked=AsExpected"))
 }
 
-// TestRevocationGone: a revocation that is deleted during the reconcile causes no error.
+// TestRevocationGone checks that a revocation that is deleted during the reconcile causes no error.
 func TestRevocationGone(t *testing.T) {
 	w := newWorld(t)
 	asked := w.revocation("gone")
@@ -128,7 +129,8 @@ func TestRevocationGone(t *testing.T) {
 	w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(asked), asked)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 }
 
-// TestSignerWithoutCertificate: nothing is reported as signed by the next signer while the previous one is unknown.
+// TestSignerWithoutCertificate checks that the new certificates are not reported as trusted while the certificate of
+// the previous signer is unknown.
 func TestSignerWithoutCertificate(t *testing.T) {
 	g := NewWithT(t)
 	signer := &corev1.Secret{Data: map[string][]byte{"ca.crt": []byte("new")}}

@@ -30,8 +30,8 @@ const again = 10 * time.Second
 type revocation = *certificatesv1alpha1.CertificateRevocationRequest
 
 // Revoker processes the CertificateRevocationRequests of the hosted namespace, one after another for each signer. The
-// signer's Secret carries the rotation (support/pki), which the controller of the HostedControlPlane advances. The
-// Revoker requests the rotation and reports its progress.
+// signer's Secret holds the state of the rotation (support/pki), which the controller of the HostedControlPlane
+// advances. The Revoker requests the rotation and reports its progress.
 type Revoker struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
@@ -191,7 +191,7 @@ func (r *Revoker) watch(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// report writes the progress. After a failure it writes nothing: the next reconcile finds out.
+// report writes the progress. After a failure it writes nothing; the next reconcile observes the progress again.
 func (r *Revoker) report(ctx context.Context, s *scope, failure error) error {
 	if failure != nil {
 		return nil //nolint:nilerr // The driver returns it.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package breakglass signs client certificates for the guest cluster that are requested in the management cluster. A
-// request is a CertificateSigningRequest there, for a signer that is named after the hosted namespace, and a
-// CertificateSigningRequestApproval of the same name in that namespace. The package also revokes all certificates of a
-// signer by replacing the signer, as CertificateRevocationRequests ask.
+// request has two objects there. The CertificateSigningRequest names a signer that is named after the hosted
+// namespace. A CertificateSigningRequestApproval of the same name in that namespace approves it. The package also
+// revokes all certificates of a signer by replacing the signer, as CertificateRevocationRequests ask.
 package breakglass
 
 import (
@@ -48,8 +48,8 @@ type csr = *certificatesv1.CertificateSigningRequest
 type Signer struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Namespace is the hosted namespace. The Signer ignores requests for signers of other namespaces, whatever is approved
-	// here.
+	// Namespace is the hosted namespace. The Signer ignores requests for signers of other namespaces, even if they have
+	// an approval here.
 	Namespace string
 	// Clock provides the start time of certificates.
 	Clock clock.PassiveClock
@@ -166,8 +166,9 @@ func lifeOf(asked csr) time.Duration {
 // usages are those of a client certificate.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 
-// check reads a request and returns an error that says what is wrong with it. The user name identifies the user in the
-// audit log. It also keeps break-glass users apart from nodes and programs, whose names decide about their permissions.
+// check parses a request, and returns an error that describes what is invalid in it. The user name identifies the user
+// in the audit log. It also keeps break-glass users apart from nodes and programs, whose names decide about their
+// permissions.
 func check(asked csr, class string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(asked.Spec.Request)
 	if block == nil {

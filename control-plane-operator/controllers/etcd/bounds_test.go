@@ -112,7 +112,7 @@ func TestWholeSteps(t *testing.T) {
 	}
 }
 
-// TestBoundOfYouth: a volume is given up when it is ten minutes old, and not earlier.
+// TestBoundOfYouth checks that the volume of a failing member is replaced when it is ten minutes old, and not earlier.
 func TestBoundOfYouth(t *testing.T) {
 	for age, want := range map[time.Duration]string{youngest: "remove etcd-1", youngest - time.Second: ""} {
 		c := three()

@@ -33,7 +33,7 @@ var (
 	noon       = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 )
 
-// cast is a fake of a cluster's members, and a server with their pods.
+// cast is a fake of the members of a cluster, with an API server that has their pods.
 type cast struct {
 	Members
 	server client.WithWatch
@@ -41,7 +41,7 @@ type cast struct {
 	hcp    *hyperv1.HostedControlPlane
 	// seen holds the answers of the members, by pod.
 	seen *cluster
-	// refuses are the requests that fail, in the form of did.
+	// refuses maps a request, in the format of did, to the error that it fails with.
 	refuses map[string]error
 
 	lock sync.Mutex
@@ -102,7 +102,7 @@ func (c *cast) Close() error {
 	return nil
 }
 
-// told records a request and its timeout, and answers it.
+// told records a request and its timeout, and returns its error from refuses.
 func (c *cast) told(ctx context.Context, format string, args ...any) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -85,7 +85,7 @@ type scope struct {
 	paused bool
 	seen   *cluster
 	step   step
-	// refused is the error for which volumes cannot grow; empty if there is none.
+	// refused is the error that keeps volumes from growing; empty if there is none.
 	refused string
 }
 
@@ -100,8 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
-	// During a restore, another controller provides the members and volumes: a step here would remove what it has just
-	// provided.
+	// During a restore, another controller provides the members and volumes. A step of this controller would remove them
+	// again.
 	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged || hcp.Annotations[hyperv1.RestoringAnnotation] != "" {
 		return nil, phase.ErrStop
 	}
@@ -165,7 +165,7 @@ func (r *Reconciler) take(ctx context.Context, hcp *hyperv1.HostedControlPlane, 
 	return r.tell(ctx, hcp.Namespace, next)
 }
 
-// tell takes the steps that need a call to etcd.
+// tell executes the steps that need a call to etcd.
 func (r *Reconciler) tell(ctx context.Context, namespace string, next step) error {
 	members, err := r.Dial(ctx, namespace, next.via)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestMembers runs real etcds.
+// TestMembers runs real etcd members.
 func TestMembers(t *testing.T) {
 	api := newAPI(t, crds.HyperShift)
 	healed := []string{"remove", "add", "promote"}
@@ -67,7 +67,7 @@ func TestMembers(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		w.members["etcd-0"].off = true
 		w.replaceVolume("etcd-1")
-		// This state lasts: the third member notices a moment later that the leader is gone.
+		// This is the final state. The third member notices only after a moment that the leader is gone.
 		w.goesOn("False/MemberUnhealthy: No answer from etcd-0, etcd-1, and no leader for etcd-2: 0 of 3 members are healthy")
 		for range 5 {
 			w.kubelet()
@@ -226,7 +226,7 @@ func (w *world) put(key, value string) {
 	})
 }
 
-// unhurried gives the members, which are all up, the time that they need to answer.
+// unhurried gives the members, which are all up, more time to answer.
 func (w *world) unhurried() {
 	w.patience = healing
 	w.operator = w.reconciler()

@@ -43,8 +43,8 @@ func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
 	all.Wait()
 }
 
-// corrupt returns the alarms of members whose data differs from that of the others. Etcd serves no requests while there
-// is one.
+// corrupt returns the alarms of members whose data differs from that of the others. Etcd serves no requests while such
+// an alarm is active.
 func (c *cluster) corrupt() []*etcdserverpb.AlarmMember {
 	var all []*etcdserverpb.AlarmMember
 	for _, alarm := range c.alarms {
@@ -65,7 +65,7 @@ func (c *cluster) distrust(via []string) step {
 		switch {
 		case alarm.MemberID == 0 || !c.othersAgree(m):
 		case m != nil:
-			// A removed member stops before it has answered, so the call goes to other members.
+			// A removed member stops before it has answered, so the request goes to other members.
 			others := c.urls(func(other *member) bool { return other != m && other.healthy() })
 			return step{action: remove, member: m, why: "its data differs from that of the others", via: others}
 		default:

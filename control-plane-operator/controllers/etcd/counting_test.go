@@ -15,8 +15,8 @@ type counting struct {
 	w *world
 }
 
-// patient returns a context for a step: on a busy machine the answer must not be lost, or the test would not know that
-// the step was done.
+// patient returns a context with a long timeout for a step. If a busy machine exceeded the timeout, the test would not
+// know whether the step was done.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), healing)
 }

@@ -27,7 +27,7 @@ const (
 	enoughSyncs = 100
 	// tolerable is the longest 99th percentile of fsyncs that etcd's documentation calls fast enough. A slow disk counts
 	// as fast again when it was below relieved, a bucket bound of etcd's histogram, in reliefs windows in a row. This
-	// keeps a disk at the limit from alternating.
+	// keeps a disk at the limit from alternating between fast and slow.
 	tolerable = 10 * time.Millisecond
 	relieved  = 8 * time.Millisecond
 	reliefs   = 3
@@ -51,7 +51,7 @@ type disk struct {
 	p99 time.Duration
 	// said is the latency that is reported; zero if the disk is fast.
 	said time.Duration
-	// fast counts the windows in a row in which a disk that is reported as slow was fast.
+	// fast is the number of consecutive windows in which a disk that is reported as slow was fast.
 	fast int
 }
 
@@ -107,8 +107,8 @@ func (d *disk) evaluate() {
 	}
 }
 
-// percentile returns the duration below which the given share of the fsyncs since before is. It interpolates linearly
-// between two bucket bounds. It also reports whether there were enough fsyncs.
+// percentile returns the duration that the given share of the fsyncs since before did not exceed. It interpolates
+// linearly between two bucket bounds. It also reports whether there were enough fsyncs.
 func (f *fsyncs) percentile(share float64, before *fsyncs) (time.Duration, bool) {
 	if f.total < before.total+enoughSyncs {
 		return 0, false

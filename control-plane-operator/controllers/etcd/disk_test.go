@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page returns the metrics of a member that started at that second. The numbers are its fsyncs of up to 8, 16, 64 and
-// 128 ms, and longer ones.
+// page returns the metrics of a member whose process started at that time, in seconds. The other arguments are the
+// numbers of fsyncs in each bucket of the histogram.
 func page(start int, upTo8, upTo16, upTo64, upTo128, more int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# TYPE %s gauge\n%s %d\n# TYPE %s histogram\n", startFamily, startFamily, start, fsyncFamily)
@@ -80,7 +80,7 @@ func TestDisk(t *testing.T) {
 			t.Error("a window is not five minutes long")
 		}
 	})
-	t.Run("When a disk is unknown, it should report a condition only if another one is slow", func(t *testing.T) {
+	t.Run("When a disk is unknown, it should report a condition only if another disk is slow", func(t *testing.T) {
 		pods := []string{"etcd-0", "etcd-1"}
 		disks := map[string]*disk{"etcd-0": {p99: time.Millisecond}}
 		if _, known := diskFast(pods, disks); known {

@@ -113,8 +113,8 @@ func (r *Reconciler) ask(ctx context.Context, c *cluster, members Members) {
 	all.Wait()
 }
 
-// list gets the member list from members that answer. It is no failure if they cannot return it: a cluster without a
-// quorum cannot.
+// list gets the member list from a member that answers. It returns no error if no member can return the list, since a
+// cluster without a quorum cannot.
 func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) error {
 	voters := c.urls((*member).healthy)
 	if len(voters) == 0 {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// worthwhile is the share of a database file that must be free before the member is defragmented, which stops it for a
-	// moment. small is the file size in bytes below which it does not matter. For a full member the lower share
+	// worthwhile is the share of a database file that must be free before the member is defragmented, which stops it for
+	// a moment. Files of less than small bytes are never defragmented. For a full member the lower share
 	// worthwhileWhenFull applies.
 	worthwhile, worthwhileWhenFull = 0.3, 0.05
 	small                          = 64 << 20

@@ -38,8 +38,9 @@ const (
 )
 
 const (
-	// crashes is how often a container must have ended before its data is given up, and youngest the age that the volume
-	// must have reached. A new volume does not fix everything, and a member that keeps failing needs an administrator.
+	// crashes is how often a container must have ended before its volume is replaced, and youngest the minimum age of
+	// that volume. They limit the replacements: a new volume does not fix every failure, and a member that keeps failing
+	// needs an administrator.
 	crashes  = 5
 	youngest = 10 * time.Minute
 )
@@ -49,7 +50,7 @@ type step struct {
 	action action
 	member *member
 	why    string
-	// note is set for the action of that name.
+	// note is the note that the action note stores.
 	note component.Note
 	// via are the client URLs of members that can execute the action.
 	via []string
@@ -57,8 +58,9 @@ type step struct {
 	alarm *etcdserverpb.AlarmMember
 }
 
-// next returns the next step. A serving member is only changed if all other voters are healthy, so that no two are out
-// at the same time. Membership only changes with a quorum, which the member list proves.
+// next returns the next step. It only changes a serving member if all other voters are healthy, so that no two members
+// are down at the same time. It only changes the membership if the cluster has a quorum. A cluster that returned its
+// member list has one.
 func (c *cluster) next(now time.Time) step {
 	if s := c.revive(); s.action != wait {
 		return s
@@ -94,7 +96,7 @@ func (c *cluster) next(now time.Time) step {
 	return c.roll()
 }
 
-// othersWell reports whether the cluster has its quorum while m is out, with all other members healthy.
+// othersWell reports whether all other members are healthy, and form a quorum without m.
 func (c *cluster) othersWell(m *member) bool {
 	voters := 0
 	for _, other := range c.members {
@@ -109,7 +111,7 @@ func (c *cluster) othersWell(m *member) bool {
 	return voters > len(c.members)/2 && len(c.strangers) == 0
 }
 
-// unnoted returns the note about a member that runs on its volume, and whether it is not stored yet.
+// unnoted returns the note about a member that runs on its volume, and whether the note must still be stored.
 func (m *member) unnoted() (component.Note, bool) {
 	if !m.answers() || !m.started() || m.claim == nil {
 		return component.Note{}, false
@@ -189,8 +191,8 @@ func (m *member) curable() bool {
 	return last == nil || last.Reason != "OOMKilled"
 }
 
-// until returns when the volume of a repeatedly ending member will be given up; empty if the member does not end
-// repeatedly, or its volume was given up already.
+// until returns when the volume of a repeatedly ending member will be replaced. It is empty if the member does not end
+// repeatedly, or if its volume is already due for replacement.
 func (m *member) until(now time.Time) string {
 	if m.status != nil || m.claim == nil || !m.curable() || m.container().RestartCount < 2 || m.lost(now) != "" {
 		return ""

@@ -42,7 +42,7 @@ func hashes(c *cluster, of ...uint32) {
 	}
 }
 
-// crashed makes m a member whose container has ended that often, and waits for its next start.
+// crashed makes m a member whose container has ended that many times, and waits for its next start.
 func crashed(m *member, restarts int32, reason string) {
 	m.status = nil
 	m.live.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -147,7 +147,7 @@ type situation struct {
 	want string
 }
 
-// expectSteps checks that each change of a healthy cluster leads to its step.
+// expectSteps checks which step follows after each change of a healthy cluster.
 func expectSteps(t *testing.T, well func() *cluster, next func(*cluster) step, situations map[string]situation) {
 	t.Helper()
 	for name, tc := range situations {
@@ -226,7 +226,8 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// TestCorruptMemberIsNotAsked: a removed member stops before it has answered.
+// TestCorruptMemberIsNotAsked checks that the request to remove a corrupt member goes to the other members: a removed
+// member stops before it has answered.
 func TestCorruptMemberIsNotAsked(t *testing.T) {
 	c := three()
 	c.alarms = corrupt(2)

@@ -37,7 +37,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 	return nil
 }
 
-// conditions contain no values that change all the time, such as sizes.
+// conditions returns the conditions of the members. They contain no values that change all the time, such as sizes.
 func (s *scope) conditions(now time.Time) []metav1.Condition {
 	all := []metav1.Condition{s.healthy(now)}
 	active := string(hyperv1.EtcdRecoveryActive)
@@ -133,7 +133,7 @@ func (c *cluster) shared() string {
 	return ""
 }
 
-// patient returns when the volume of a repeatedly ending member will be given up; empty if there is no such member.
+// patient returns when the volume of a repeatedly ending member will be replaced; empty if there is no such member.
 func (s *scope) patient(now time.Time) string {
 	if s.paused {
 		return ""

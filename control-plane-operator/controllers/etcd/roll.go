@@ -12,7 +12,7 @@ import (
 )
 
 // This controller rolls out changes of etcd's pods. The StatefulSet would stop a member without checking whether the
-// others have a quorum: it only considers the state of its pods, and proceeds past one on a dead node.
+// others have a quorum. It only considers the state of its pods, and continues even if a pod is on a dead node.
 
 // outdated reports whether the pod of a member has an older revision of the StatefulSet than new pods, and is not being
 // deleted.
@@ -28,14 +28,15 @@ func (m *member) ready() bool {
 	})
 }
 
-// serves reports whether a member counts when another is to be stopped: both the kubelet and this operator reach it. If
-// the operator reaches no member, the problem is on its side, such as a CA that only the next revision trusts. Then the
-// kubelet's result is enough.
+// serves reports whether a member counts as available before another member is stopped: both the kubelet and this
+// operator reach it. If the operator reaches no member, the problem is on its side, such as a CA that only the next
+// revision trusts. Then the kubelet's result is enough.
 func (c *cluster) serves(m *member) bool {
 	return m.ready() && (m.healthy() || !slices.ContainsFunc(c.members, (*member).answers))
 }
 
-// revive replaces an outdated pod that does not serve. This costs no quorum, and may restore it.
+// revive replaces an outdated pod that does not serve. The member does not count for the quorum, and its new pod may
+// restore a lost quorum.
 func (c *cluster) revive() step {
 	for _, m := range c.members {
 		if c.outdated(m) && !m.ready() && !m.healthy() {
@@ -46,7 +47,7 @@ func (c *cluster) revive() step {
 }
 
 // roll replaces outdated pods that serve, one at a time and the leader last. It replaces none while another member is
-// out.
+// down.
 func (c *cluster) roll() step {
 	var last *member
 	for _, m := range c.members {
@@ -64,7 +65,8 @@ func (c *cluster) roll() step {
 	return step{}
 }
 
-// bears reports whether the cluster keeps serving while m restarts. A single member does not need to check others.
+// bears reports whether the cluster keeps serving while m restarts: all other members serve. A single member may
+// always restart.
 func (c *cluster) bears(m *member) bool {
 	for _, other := range c.members {
 		if other != m && !c.serves(other) {
@@ -85,7 +87,7 @@ func (c *cluster) held() []string {
 	return held
 }
 
-// waiting returns which updates wait for members that are out; empty if none does.
+// waiting returns which updates wait for members that are down; empty if none does.
 func (c *cluster) waiting() string {
 	held := c.held()
 	if len(held) == 0 {

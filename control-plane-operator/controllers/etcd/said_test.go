@@ -37,7 +37,7 @@ func claimOf(size string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// TestGrow asks for 2Gi.
+// TestGrow requests volumes of 2Gi.
 func TestGrow(t *testing.T) {
 	forbidden := apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-etcd-1", errRefused)
 	invalid := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind(), "data-etcd-1", nil)
@@ -199,7 +199,7 @@ func TestConditionsOfMembers(t *testing.T) {
 	}
 }
 
-// lose replaces a member's volume by another than the one it started on.
+// lose makes m a member whose volume was replaced after it started.
 func lose(m *member) { m.status, m.note.Volume = nil, "former" }
 
 func TestReport(t *testing.T) {

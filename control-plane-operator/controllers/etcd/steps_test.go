@@ -35,7 +35,7 @@ func TestTell(t *testing.T) {
 		remove: {"remove 2", 7 * time.Second}, add: {"add peer etcd-1", 7 * time.Second}, promote: {"promote 2", 7 * time.Second},
 		defragment: {"defragment etcd-1", 5 * time.Minute}, compact: {"compact 7", 7 * time.Second}, disarm: {"disarm NOSPACE of 2", 7 * time.Second},
 	} {
-		t.Run("When the step is to "+string(does)+", it should be that request", func(t *testing.T) {
+		t.Run("When the step is to "+string(does)+", it should send that request to the right members", func(t *testing.T) {
 			g := NewWithT(t)
 			c := newCast(t)
 			next := step{action: does, member: c.seen.members[1], via: []string{"etcd-0", "etcd-2"}, alarm: full}
@@ -194,7 +194,7 @@ func TestLook(t *testing.T) {
 		g.Expect(c.within).To(Equal(7 * time.Second))
 	})
 	for _, what := range []string{"list", "alarms"} {
-		t.Run("When members do not answer to "+what+", they should not be taken to have agreed", func(t *testing.T) {
+		t.Run("When members do not answer to "+what+", the cluster should count as not listed", func(t *testing.T) {
 			c := newCast(t)
 			c.refuses[what] = errRefused
 			seen, err := c.r.look(t.Context(), c.hcp)

@@ -17,7 +17,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestRestartsThatPod: the observed member may have been replaced since, and its successor must not be restarted.
+// TestRestartsThatPod checks that a restart deletes only the observed pod. The member may have been replaced since,
+// and its successor must not be restarted.
 func TestRestartsThatPod(t *testing.T) {
 	g := NewWithT(t)
 	live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-1", UID: "seen"}}
@@ -34,7 +35,7 @@ func TestRestartsThatPod(t *testing.T) {
 	g.Expect(asked.Preconditions.UID).To(HaveValue(BeEquivalentTo("seen")))
 }
 
-// TestResync: the interval is short while there is a step to take, and long otherwise.
+// TestResync checks that the requeue interval is short while there is a step to take, and long otherwise.
 func TestResync(t *testing.T) {
 	for why, want := range map[string]time.Duration{"": 30 * time.Second, "its data is corrupt": 2 * time.Second} {
 		NewWithT(t).Expect(resync(&scope{step: step{why: why}})).To(Equal(want), why)

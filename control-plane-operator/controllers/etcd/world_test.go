@@ -62,7 +62,7 @@ type world struct {
 	restarted []string
 	// revision is the revision of new pods.
 	revision string
-	// pages are metrics that replace those of members.
+	// pages maps pods to metrics that replace those of their members.
 	pages map[string]string
 }
 
@@ -349,7 +349,7 @@ func (w *world) condition(t hyperv1.ConditionType) string {
 	return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
 }
 
-// goesOn lets time pass until the condition of the members is the expected one.
+// goesOn runs the kubelet and the operator until the condition of the members has the expected value.
 func (w *world) goesOn(wanted string) {
 	w.t.Helper()
 	NewWithT(w.t).Eventually(func() string {

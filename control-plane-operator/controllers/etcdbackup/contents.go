@@ -28,7 +28,8 @@ import (
 	"github.com/openshift/hypershift/support/reference"
 )
 
-// machineKinds identify nodes in the management cluster: the restore finds the machines of the nodes again by them.
+// machineKinds are the kinds of objects in the management cluster that identify the machine of a node. A restore uses
+// these objects to find the machines.
 var machineKinds = []schema.GroupVersionKind{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasMachine"},
@@ -121,8 +122,8 @@ func trimmed(object unstructured.Unstructured) unstructured.Unstructured {
 	return object
 }
 
-// kept reports whether a snapshot is useless without a Secret: those that a restore writes, and the keys of
-// secretEncryption.
+// kept reports whether a backup must contain a Secret because the snapshot is useless without it. These are the
+// Secrets that a restore writes, and the keys of secretEncryption.
 func kept(hcp *hyperv1.HostedControlPlane, secret *corev1.Secret) bool {
 	if bundle.Restored(secret.Name) {
 		return hosted.Trusted(secret) == nil

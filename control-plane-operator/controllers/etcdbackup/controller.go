@@ -40,7 +40,7 @@ const waiting = 15 * time.Second
 type Reconciler struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Live reads objects without a cache that the cache does not need to contain: Machines and finished pods.
+	// Live reads Machines and finished pods without a cache, so that the cache does not have to contain them.
 	Live client.Reader
 	// Clock provides the current time.
 	Clock clock.PassiveClock

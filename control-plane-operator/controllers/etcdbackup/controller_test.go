@@ -306,7 +306,7 @@ func TestBackups(t *testing.T) {
 	})
 	t.Run("When a backup with policy Delete is deleted, it should first try to delete the stored file", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
-		// What is left is reported last.
+		// The removal that fails comes last, so that its event is the only one left.
 		for _, how := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
 			asked := w.asks(strings.ToLower(string(how)), func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = hyperv1.DeleteBackup })
 			w.backsUp(asked)

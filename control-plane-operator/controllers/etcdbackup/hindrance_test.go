@@ -39,24 +39,24 @@ func TestUnhealthy(t *testing.T) {
 		"only its members were checked":        {of(is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, "")), "it has not started yet"},
 		"it serves":                            {of(up), ""},
 		"it is not available":                  {of(is(hyperv1.EtcdAvailable, metav1.ConditionFalse, "")), "says EtcdAvailable"},
-		"nobody knows":                         {of(is(hyperv1.EtcdAvailable, metav1.ConditionUnknown, "")), "says EtcdAvailable"},
+		"its state is unknown":                 {of(is(hyperv1.EtcdAvailable, metav1.ConditionUnknown, "")), "says EtcdAvailable"},
 		"one of its members is down":           {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, "MembersUnhealthy")), ""},
 		"it has lost its quorum":               {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, hyperv1.EtcdQuorumLostReason)), "says EtcdMembersHealthy"},
 		"it waits for a quorum":                {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, hyperv1.EtcdWaitingForQuorumReason)), "says EtcdMembersHealthy"},
 		"it lost its quorum and has recovered": {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, hyperv1.EtcdQuorumLostReason)), ""},
 	} {
-		t.Run("When "+name+" it should be known whether a snapshot can be taken", func(t *testing.T) {
+		t.Run("When "+name+" it should return what keeps a snapshot from being taken", func(t *testing.T) {
 			NewWithT(t).Expect(unhealthy(tc.hcp)).To(Equal(tc.want))
 		})
 	}
 	for status, want := range map[metav1.ConditionStatus]string{metav1.ConditionFalse: "says EtcdDataEncryptionUpToDate", metav1.ConditionTrue: "", metav1.ConditionUnknown: ""} {
-		t.Run("When the condition that all data is encrypted with one key is "+string(status)+" it should be known whether keys are on the move", func(t *testing.T) {
+		t.Run("When the condition that all data is encrypted with one key is "+string(status)+" it should return whether a key migration is running", func(t *testing.T) {
 			NewWithT(t).Expect(moving(of(is(hyperv1.EtcdDataEncryptionUpToDate, status, "")))).To(Equal(want))
 		})
 	}
 }
 
-// TestWhatIsInTheWay has all causes that keep a backup from starting, and what the controller does about each.
+// TestWhatIsInTheWay checks what the controller does about each cause that can keep a backup from starting.
 func TestWhatIsInTheWay(t *testing.T) {
 	plane := func(edit func(*hyperv1.HostedControlPlane)) client.Object {
 		hcp := serving()
@@ -82,19 +82,19 @@ func TestWhatIsInTheWay(t *testing.T) {
 	}{
 		"there is no control plane":          {nil, nil, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
 		"the control plane is being deleted": {nil, []client.Object{going}, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
-		"etcd is the user's":                 {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
+		"the user provides the etcd":         {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
 		"the cluster is paused":              {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })}, "False/Paused: "},
 		"the cluster was paused":             {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("2020-01-01T00:00:00Z") })}, "Unknown/BackupInProgress: The backup is being taken"},
-		"another is being made":              {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
-		"another was made":                   {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
-		"what was stored of it is going":     {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"another backup is in progress":      {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
+		"another backup has ended":           {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"a Job of the same backup runs":      {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
 		"a Job has no owner":                 {nil, []client.Object{serving(), orphan}, "Unknown/BackupInProgress: The backup is being taken"},
 		"the credentials are missing": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.Storage.S3.Credentials.Name = "lost" }, []client.Object{serving()},
 			"Unknown/BackupInProgress: Waiting: spec.storage.s3.credentials: there is no Secret clusters-demo/lost: create it"},
 		"the encryption keys are missing": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.EncryptionKey.Name = "lost" }, []client.Object{serving()},
 			"Unknown/BackupInProgress: Waiting: spec.encryptionKey: there is no Secret clusters-demo/lost: create it"},
 	} {
-		t.Run("When "+name+" it should be said, or not matter", func(t *testing.T) {
+		t.Run("When "+name+" it should report the cause or start the backup", func(t *testing.T) {
 			asked := backupOf("mine")
 			if tc.edit != nil {
 				tc.edit(asked)
@@ -125,7 +125,8 @@ func TestWhatIsMissingForTooLong(t *testing.T) {
 	d.g.Expect(d.pass()).To(HavePrefix("False/BackupFailed: It could not begin within 1h0m0s: spec.encryptionKey"))
 }
 
-// TestCutOff: whichever call fails while a backup starts, the next reconcile repairs it, and one Job takes the backup.
+// TestCutOff checks that the next reconcile recovers if any call fails while a backup starts, and that one Job takes
+// the backup.
 func TestCutOff(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		reached := true
@@ -194,7 +195,7 @@ func TestHeader(t *testing.T) {
 	})
 }
 
-// TestMachines: a restore finds the machines that belonged to the cluster.
+// TestMachines checks that a backup contains the machines of the cluster, so that a restore finds them.
 func TestMachines(t *testing.T) {
 	machine := func(apiVersion, kind, namespace string) client.Object {
 		u := &unstructured.Unstructured{}
@@ -236,7 +237,7 @@ func TestKept(t *testing.T) {
 		{"new-key", false, true}, {"old-key", false, true},
 		{"kas-server-crt", false, false}, {"admin-kubeconfig", false, false}, {"pull-secret", false, false}, {"s3", false, false}, {"key", false, false},
 	} {
-		t.Run("When a Secret is "+tc.secret+" it should be in a backup if a snapshot is of no use without it", func(t *testing.T) {
+		t.Run("When a Secret is "+tc.secret+" it should be in a backup only if the snapshot is useless without it", func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(kept(plain, secret(tc.secret, "", ""))).To(Equal(tc.plain))
 			g.Expect(kept(encrypted, secret(tc.secret, "", ""))).To(Equal(tc.encrypted))
@@ -244,8 +245,9 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestEachSignerIsKept: without a signer, everything that it certified would have to be certified again. Break-glass
-// certificates have to be requested again anyway.
+// TestEachSignerIsKept checks that a backup contains all signers but those of break-glass certificates. Without a
+// signer, everything that it signed would have to be issued again. Break-glass certificates have to be requested again
+// anyway.
 func TestEachSignerIsKept(t *testing.T) {
 	for _, name := range pki.Signers() {
 		breakGlass := name == pki.CustomerBreakGlassSigner || name == pki.SREBreakGlassSigner
@@ -264,7 +266,7 @@ func TestComplaint(t *testing.T) {
 		"  Error: after a gap":               "after a gap",
 		"it said Error: in a line\nand went": "it said Error: in a line\nand went",
 	} {
-		t.Run("When a log ends with "+log+" it should be what the program complained of", func(t *testing.T) {
+		t.Run("When a log ends with "+log+" it should return the error of the program", func(t *testing.T) {
 			NewWithT(t).Expect(complaint(log)).To(Equal(want))
 		})
 	}
@@ -276,15 +278,15 @@ func TestVerdict(t *testing.T) {
 		how        batchv1.JobConditionType
 		why        string
 	}{
-		"has just begun":            {nil, "", ""},
-		"is about to fail":          {[]batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}, "", ""},
-		"is suspended":              {[]batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}, "", ""},
-		"is said not to be done":    {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionFalse}}, "", ""},
-		"is done":                   {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}, batchv1.JobComplete, ""},
-		"failed, and says how":      {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R", Message: "m"}}, batchv1.JobFailed, "m"},
-		"failed, and says a reason": {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R"}}, batchv1.JobFailed, "R"},
+		"has just begun":                 {nil, "", ""},
+		"is about to fail":               {[]batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}, "", ""},
+		"is suspended":                   {[]batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}, "", ""},
+		"has a false Complete condition": {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionFalse}}, "", ""},
+		"is done":                        {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}, batchv1.JobComplete, ""},
+		"failed with a message":          {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R", Message: "m"}}, batchv1.JobFailed, "m"},
+		"failed with only a reason":      {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R"}}, batchv1.JobFailed, "R"},
 	} {
-		t.Run("When a Job "+name+" it should be known how it ended", func(t *testing.T) {
+		t.Run("When a Job "+name+" it should return how the Job ended", func(t *testing.T) {
 			g := NewWithT(t)
 			how, why := jobOutcome(&batchv1.Job{Status: batchv1.JobStatus{Conditions: tc.conditions}})
 			g.Expect(how).To(Equal(tc.how))

@@ -42,9 +42,9 @@ func TestSlot(t *testing.T) {
 		{"monthly times have passed", "0 12 1 * *", noon.Add(-100 * day), noon, noon.Add(-19 * day), time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)},
 		{"yearly times have passed", "0 12 1 3 *", noon.Add(-3 * 365 * day), noon, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)},
 		{"the schedule never fires", "0 0 30 2 *", noon.Add(-90 * day), noon, time.Time{}, noon.Add(day)},
-		{"since when is given in another zone", "0 * * * *", noon.Add(-30 * time.Minute).In(time.FixedZone("east", 19800)), noon, noon, noon.Add(time.Hour)},
+		{"the start is in another time zone", "0 * * * *", noon.Add(-30 * time.Minute).In(time.FixedZone("east", 19800)), noon, noon, noon.Add(time.Hour)},
 	} {
-		t.Run("When "+tc.name+" it should be the last time, and the next one be known", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should return the last due time and the next time", func(t *testing.T) {
 			schedule, err := cron.ParseStandard(tc.schedule)
 			if err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func finished(name string, at time.Time, status metav1.ConditionStatus, why stri
 	return b
 }
 
-// ofSchedule marks a backup as one of a schedule.
+// ofSchedule marks a backup as created by the schedule.
 func ofSchedule(b *hyperv1.HCPEtcdBackup) *hyperv1.HCPEtcdBackup {
 	b.Annotations = map[string]string{slotAnnotation: b.CreationTimestamp.UTC().Format(time.RFC3339)}
 	return b
@@ -214,15 +214,15 @@ func TestRetention(t *testing.T) {
 		want      []string
 	}{
 		{"there are as many as may stay", 2, []client.Object{good(0), good(1)}, []string{"good-00", "good-01"}},
-		{"there are more", 2, []client.Object{good(0), good(1), good(2), good(3)}, []string{"good-00", "good-01"}},
+		{"there are more than may stay", 2, []client.Object{good(0), good(1), good(2), good(3)}, []string{"good-00", "good-01"}},
 		{"no number is set", 0, []client.Object{good(0), good(1)}, []string{"good-00"}},
 		{"some failed and do not count", 2, []client.Object{bad(0), good(1), bad(2), good(3)}, []string{"bad-00", "bad-02", "good-01", "good-03"}},
 		{"many failed", 1, []client.Object{bad(0), bad(1), bad(2), bad(3), bad(4), good(9)}, []string{"bad-00", "bad-01", "bad-02", "good-09"}},
 		{"one is in progress", 1, []client.Object{running(0), good(1)}, []string{"good-01", "running-00"}},
-		{"people asked for some", 1, []client.Object{good(0), byHand(1), byHand(2), good(3)}, []string{"good-00", "hand-01", "hand-02"}},
+		{"users requested some", 1, []client.Object{good(0), byHand(1), byHand(2), good(3)}, []string{"good-00", "hand-01", "hand-02"}},
 		{"one is being deleted and does not count", 1, []client.Object{leaving, good(5)}, []string{"good-03", "good-05"}},
 	} {
-		t.Run("When "+tc.name+" it should be known which stay", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should keep the newest backups", func(t *testing.T) {
 			p := newPlane(t, "0 0 1 1 *", tc.retention, tc.objects...)
 			p.hcp.CreationTimestamp = metav1.NewTime(noon)
 			NewWithT(t).Expect(p.client.Update(t.Context(), p.hcp)).To(Succeed())
@@ -247,12 +247,12 @@ func TestHowTheLastOneWent(t *testing.T) {
 			"False/BackupFailed: Backup b failed, when the last good one, a of 2026-11-20T07:10:00Z, was 4h0m0s old: full"},
 		{"one failed before the last successful one", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionFalse, "full"), finished("b", noon.Add(-time.Hour), metav1.ConditionTrue, "")},
 			"True/BackupSucceeded: Backup b was made at 2026-11-20T11:10:00Z"},
-		{"another is being made since", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionUnknown, "")},
+		{"another one is in progress", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionUnknown, "")},
 			"True/BackupSucceeded: Backup a was made at 2026-11-20T07:10:00Z"},
 		{"two have the same time and the second one by name succeeded", []client.Object{finished("a", noon, metav1.ConditionFalse, "full"), finished("b", noon, metav1.ConditionTrue, "")},
 			"True/BackupSucceeded: Backup b was made at 2026-11-20T12:10:00Z"},
 	} {
-		t.Run("When "+tc.name+" the control plane should say so, once", func(t *testing.T) {
+		t.Run("When "+tc.name+" the control plane should report it, once", func(t *testing.T) {
 			g, p := NewWithT(t), newPlane(t, "0 0 1 1 *", 9, tc.objects...)
 			p.hcp.CreationTimestamp = metav1.NewTime(noon)
 			g.Expect(p.client.Update(t.Context(), p.hcp)).To(Succeed())

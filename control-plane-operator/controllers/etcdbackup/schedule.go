@@ -128,8 +128,8 @@ func (r *Scheduler) ask(ctx context.Context, h *history) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: next.Sub(now)}, nil
 }
 
-// since returns the time after which times of the schedule count: that of the last scheduled backup, or the creation of
-// the control plane.
+// since returns the time after which due times of the schedule count: that of the last scheduled backup, or the
+// creation of the control plane.
 func (h *history) since() time.Time {
 	for i := range h.all {
 		if slotTime, ok := h.all[i].Annotations[slotAnnotation]; ok {
@@ -145,8 +145,8 @@ func (h *history) since() time.Time {
 const slotAnnotation = hyperv1.EtcdBackupSlotAnnotation
 
 // slot returns the last due time of the schedule after since, zero if there is none, and the next time. After a long
-// interruption it begins a day ago, which avoids iterating over years of minutes. It goes further back only if no time
-// was due since then.
+// interruption it first searches only the last day, which avoids iterating over years of minutes. It searches longer
+// intervals only if no time was due.
 func slot(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
 	const day = 24 * time.Hour
 	for _, back := range []time.Duration{day, 8 * day, 32 * day, 367 * day} {
@@ -159,7 +159,7 @@ func slot(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
 	return between(schedule, since.UTC(), now)
 }
 
-// between is slot for a short interval.
+// between does the same as slot, but iterates over the complete interval.
 func between(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
 	next = schedule.Next(since)
 	for !next.IsZero() && !next.After(now) {

@@ -119,7 +119,7 @@ func toVolume() *hyperv1.HCPEtcdBackup {
 	return asked
 }
 
-// volumes returns the mounts of a pod: the path, and a word for its content.
+// volumes maps the mount paths of a pod to a short description of their content.
 func volumes(pod corev1.PodSpec) map[string]string {
 	sources := map[string]string{}
 	for _, v := range pod.Volumes {
@@ -355,10 +355,10 @@ func TestDeletionOfBackups(t *testing.T) {
 		edit  func(*hyperv1.HCPEtcdBackup)
 		plane []client.Object
 	}{
-		"is to stay": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = "" }, []client.Object{serving()}},
-		"is to go, and the control plane is gone itself": {func(*hyperv1.HCPEtcdBackup) {}, nil},
+		"has no policy Delete":                             {func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = "" }, []client.Object{serving()}},
+		"has policy Delete, and the control plane is gone": {func(*hyperv1.HCPEtcdBackup) {}, nil},
 	} {
-		t.Run("When the stored backup "+name+", the object should go at once", func(t *testing.T) {
+		t.Run("When the stored backup "+name+", it should delete the object at once", func(t *testing.T) {
 			d := leaving(t, tc.edit, tc.plane...)
 			d.g.Expect(d.pass()).To(ContainSubstring("not found"))
 			d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil())
@@ -368,10 +368,10 @@ func TestDeletionOfBackups(t *testing.T) {
 		verb    string
 		objects []client.Object
 	}{
-		"what makes it cannot be stopped":   {"delete", []client.Object{serving(), job("etcd-backup-asked")}},
-		"what removes it cannot be created": {"create", []client.Object{serving()}},
+		"its Job cannot be deleted":                 {"delete", []client.Object{serving(), job("etcd-backup-asked")}},
+		"the Job that removes it cannot be created": {"create", []client.Object{serving()}},
 	} {
-		t.Run("When "+name+", the object should stay for the next attempt, and nothing be removed", func(t *testing.T) {
+		t.Run("When "+name+", it should keep the object for the next attempt and remove nothing", func(t *testing.T) {
 			d := leaving(t, func(*hyperv1.HCPEtcdBackup) {}, tc.objects...)
 			d.taker.Client = testenv.Intercept(d.client, func(r testenv.Request) error {
 				if r.Verb == tc.verb {

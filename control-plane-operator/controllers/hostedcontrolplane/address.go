@@ -48,7 +48,8 @@ func (r *Reconciler) goOver(s *scope) {
 		s.infra = infra.During(published, s.served, wanted)
 		return
 	}
-	// The reconcile waits for a load balancer. The previous load balancer of the cluster may be gone.
+	// The desired load balancer has no address yet. The endpoints stay as published, unless the served address is itself
+	// that of a load balancer, which may be gone.
 	if s.served[0].Type != hyperv1.LoadBalancer {
 		s.infra = infra.During(published, s.served)
 	}
@@ -81,7 +82,8 @@ func (r *Reconciler) askAddresses(ctx context.Context, s *scope) (unnamed, unrea
 	return nil, r.Shows(ctx, address, s.served[0].Host, trust), nil
 }
 
-// namedByAll checks every running API server. API servers that start later load the current certificate.
+// namedByAll checks that every running API server has a certificate for the desired address. API servers that start
+// later load the current certificate.
 func (r *Reconciler) namedByAll(ctx context.Context, s *scope, trust []byte) (unnamed, err error) {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.InNamespace(s.hcp.Namespace), client.MatchingLabels{"app": kubeapiserver.Name}); err != nil {
@@ -109,8 +111,8 @@ func published(endpoint hyperv1.APIEndpoint, a hyperv1.ServedAddress) bool {
 }
 
 // nextAddresses takes at most one step. Each step is in the status before anything depends on it. Nodes get an address
-// first, when the certificates of all API servers name it. Kubeconfigs and the guest get it when it is known to work. A
-// previous address is dropped when nothing uses it.
+// first, when the certificates of all API servers name it. Kubeconfigs and the guest get it when it is known to work.
+// A previous address is dropped when no client uses it.
 func nextAddresses(s *scope, o observed, now time.Time) ([]hyperv1.ServedAddress, hyperv1.APIEndpoint) {
 	endpoint := hyperv1.APIEndpoint{Host: s.infra.API.Host, Port: s.infra.API.Port}
 	served := slices.Clone(s.served)
@@ -162,7 +164,7 @@ func unused(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) bool {
 	return seen != nil && seen.Remaining == 0
 }
 
-// droppedAt returns when the addresses before an address are dropped.
+// droppedAt returns when the addresses that an address replaces are dropped.
 func droppedAt(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) time.Time {
 	overlap, _ := infra.Overlap(hcp) // An invalid value is reported in the condition, and the default applies.
 	return a.Since.Add(overlap)

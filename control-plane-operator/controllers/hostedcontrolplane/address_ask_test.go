@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// apiServer returns a running pod, unless shape changes that.
+// apiServer returns a running pod of the API server, which shape may change.
 func apiServer(name, ip string, shape ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "kube-apiserver"}},
@@ -30,7 +30,8 @@ func apiServer(name, ip string, shape ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// TestAskAddresses checks which server is asked before a step, at which address, and for which host's certificate.
+// TestAskAddresses checks which servers are asked before a step, at which addresses, and whose host names their
+// certificates must contain.
 func TestAskAddresses(t *testing.T) {
 	old, fresh, ported := address("old", time.Hour), address("new", time.Minute), address("new", time.Minute)
 	ported.Port = 30443

@@ -18,13 +18,13 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// address returns a load balancer's address that was published that long before now.
+// address returns a load balancer's address that was published before now. age is the time since then.
 func address(host string, age time.Duration) hyperv1.ServedAddress {
 	return hyperv1.ServedAddress{Type: hyperv1.LoadBalancer, Host: host, Port: 6443, Since: metav1.NewTime(now.Add(-age))}
 }
 
 // goingOver returns the state of a reconcile for a control plane that migrates from the published to the desired
-// address and serves the others.
+// address. It serves the addresses in served.
 func goingOver(published, wanted string, served ...hyperv1.ServedAddress) *scope {
 	s, _ := healthy()
 	s.infra.API = component.Endpoint{Host: published, Port: 6443}
@@ -62,8 +62,8 @@ func TestNextAddresses(t *testing.T) {
 		"the new address is still pending":                                {goingOver("old", "", address("old", day)), observed{}, "old", "old"},
 		"a server certificate does not name the new address":              {goingOver("old", "new", address("old", day)), observed{unnamed: errors.New("pod")}, "old", "old"},
 		"all server certificates name the new address":                    {goingOver("old", "new", address("old", day)), observed{}, "new old", "old"},
-		"as many are served as the status takes":                          {goingOver("a", "new", several...), observed{}, "a b c d e f g h", "a"},
-		"there is room for one more":                                      {goingOver("a", "new", several[1:]...), observed{}, "new b c d e f g h", "a"},
+		"the maximum number of addresses is served":                       {goingOver("a", "new", several...), observed{}, "a b c d e f g h", "a"},
+		"one address fewer than the maximum is served":                    {goingOver("a", "new", several[1:]...), observed{}, "new b c d e f g h", "a"},
 		"the spec goes back to the old address":                           {goingOver("old", "old", fresh, earlier), observed{}, "old new", "old"},
 		"the new address was not reached":                                 {goingOver("old", "new", fresh, earlier), observed{unreached: errors.New("no route")}, "new old", "old"},
 		"the control plane reaches the new address":                       {goingOver("old", "new", fresh, earlier), observed{}, "new old", "new"},
@@ -112,7 +112,8 @@ func TestPublishedPort(t *testing.T) {
 	}
 }
 
-// TestAddressUpToDate checks what the condition names: which address, what is missing, and until when.
+// TestAddressUpToDate checks what the condition names: the address, what is missing, and when a previous address is
+// dropped.
 func TestAddressUpToDate(t *testing.T) {
 	const day = 24 * time.Hour
 	old, fresh := address("old", 3*day), address("new", time.Hour)
@@ -131,19 +132,19 @@ func TestAddressUpToDate(t *testing.T) {
 		want     string
 		says     []string
 	}{
-		"all is done":                                        {goingOver("old", "old", old), observed{}, "True/AsExpected", nil},
+		"the migration is completed":                         {goingOver("old", "old", old), observed{}, "True/AsExpected", nil},
 		"the new address is still pending":                   {waiting, observed{}, "False/WaitingForAddress", []string{"Service x has no address", "old:6443"}},
 		"a server certificate does not name the new address": {goingOver("old", "new", old), observed{unnamed: errors.New("pod a")}, "False/CertificateInProgress", []string{"new", "old:6443", "pod a"}},
-		"too many are served":                                {full, observed{}, "False/WaitingForAddress", []string{"8 addresses", "new:6443"}},
-		"nodes are asked to go":                              {goingOver("old", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443"}},
-		"it is not reached":                                  {goingOver("old", "new", fresh, old), observed{unreached: errors.New("no route")}, "False/AddressNotReached", []string{"new:6443", "old:6443", "no route"}},
+		"the maximum number of addresses is served already":  {full, observed{}, "False/WaitingForAddress", []string{"8 addresses", "new:6443"}},
+		"nodes migrate to the new address":                   {goingOver("old", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443"}},
+		"the new address is not reached":                     {goingOver("old", "new", fresh, old), observed{unreached: errors.New("no route")}, "False/AddressNotReached", []string{"new:6443", "old:6443", "no route"}},
 		"nodes were not checked yet":                         {goingOver("new", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443 is"}},
 		"two previous addresses are still served":            {goingOver("new", "new", fresh, old, address("older", day)), observed{}, "False/NodesMoving", []string{"old:6443, older:6443 are"}},
 		"a node still uses the old address":                  {goingOver("new", "new", fresh, old).seen(fresh, 1, 1), observed{}, "False/NodesMoving", []string{"node a", "old:6443 is"}},
 		"the overlap of one day is not over":                 {goingOver("new", "new", fresh, old).seen(fresh, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", "old:6443 is"}},
 		"the end of the overlap is reported in UTC":          {goingOver("new", "new", elsewhere, old).seen(elsewhere, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z"}},
 		"the annotation shortens the overlap":                {shorter, observed{}, "True/FormerAddressServed", []string{"2026-11-20T13:00:00Z"}},
-		"what the user wants is no duration":                 {annotated, observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", hyperv1.AddressOverlapAnnotation, "soon"}},
+		"the annotation is not a duration":                   {annotated, observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", hyperv1.AddressOverlapAnnotation, "soon"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -158,7 +158,8 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.kubeconfigServer(pki.AdminKubeconfig)).To(Equal(formerHost), "an address that nobody reached is nobody's")
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint.Host).To(Equal(formerHost))
 
-	// A node proves that the address works, although pods of the management cluster do not reach the machine network.
+	// A node uses the address, so the address works, although pods of the management cluster do not reach the machine
+	// network.
 	w.used(1, 2)
 	g.Expect(w.pass()).To(Succeed())
 	w.get("demo", w.hcp)
@@ -196,7 +197,7 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.writes.Count).To(Equal(writes), "a settled control plane writes nothing")
 }
 
-// TestThinkAgain changes the address while nodes migrate to another.
+// TestThinkAgain changes the desired address back while nodes migrate.
 func TestThinkAgain(t *testing.T) {
 	w, refused := running(t)
 	g := NewWithT(t)

@@ -123,7 +123,8 @@ func etcdAvailable(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet, own
 	}
 	if replaced := set == nil || !set.DeletionTimestamp.IsZero() || set.Status.ObservedGeneration == 0; replaced &&
 		condition.IsTrue(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)) {
-		// The operator of the new version manages the members, or will, and they serve in the meantime.
+		// The StatefulSet is being replaced during an update. The members keep serving, and the etcd controller manages
+		// them.
 		return condition.Copy(hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
 	}
 	if set == nil {
@@ -220,7 +221,7 @@ func externalDNSReachable() metav1.Condition {
 	return condition.Unknown(string(hyperv1.ExternalDNSReachable), hyperv1.StatusUnknownReason, "External DNS is not used")
 }
 
-// available returns the first condition that keeps users from the API server, or True.
+// available returns the first condition that keeps users from the API server, or True if there is none.
 func available(s *scope, o observed, others []metav1.Condition) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneAvailable)
 	served := condition.IsTrue(s.hcp.Status.Conditions, t)

@@ -25,7 +25,7 @@ import (
 )
 
 // TestConditionsNameTheCause checks that each condition names what the user has to check: an object, a number, a
-// field. "" stands for no message, and $ for its end.
+// field. In the table, "" stands for no message, and $ for the end of a message.
 func TestConditionsNameTheCause(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "root-ca", errors.New("changed"))
 	for name, test := range map[string]struct {
@@ -64,14 +64,14 @@ func TestConditionsNameTheCause(t *testing.T) {
 		"the user's etcd is incomplete": {func(s *scope, o *observed) {
 			s.hcp.Spec.Etcd.ManagementType, o.ownEtcd = hyperv1.Unmanaged, &controlplanepki.OwnEtcdError{Err: errors.New("Secret x has no key")}
 		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdMisconfigured", []string{"Secret x has no key"}},
-		"etcd of the user's does not serve": {func(s *scope, o *observed) {
+		"the user's etcd does not serve": {func(s *scope, o *observed) {
 			s.hcp.Spec.Etcd.ManagementType, o.ownEtcd = hyperv1.Unmanaged, errors.New("10.0.0.1: refused")
 		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdUnavailable", []string{"10.0.0.1: refused"}},
 		"two of five etcd members are ready": {func(_ *scope, o *observed) {
 			o.etcd.Spec.Replicas, o.etcd.Status.ReadyReplicas, o.etcd.Status.ObservedGeneration = ptr.To[int32](5), 2, 1
 		},
 			hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", []string{"2 of 5", "3 are needed"}},
-		"three of five members of etcd are ready": {func(_ *scope, o *observed) {
+		"three of five etcd members are ready": {func(_ *scope, o *observed) {
 			o.etcd.Spec.Replicas, o.etcd.Status.ReadyReplicas, o.etcd.Status.ObservedGeneration = ptr.To[int32](5), 3, 1
 		},
 			hyperv1.EtcdAvailable, "True/QuorumAvailable", []string{""}},
@@ -83,7 +83,7 @@ func TestConditionsNameTheCause(t *testing.T) {
 			hyperv1.KubeAPIServerAvailable, "False/WaitingForAvailable", nil},
 		"certificates fail": {func(s *scope, _ *observed) { s.pkiErr = errors.New("Secret named-cert not found") },
 			hyperv1.HostedControlPlaneDegraded, "True/CertificatesFailed", []string{"Secret named-cert not found"}},
-		"certificates were written by another pass": {func(s *scope, _ *observed) { s.pkiErr = conflict }, hyperv1.HostedControlPlaneDegraded, "False/AsExpected", []string{""}},
+		"a write of a certificate conflicts": {func(s *scope, _ *observed) { s.pkiErr = conflict }, hyperv1.HostedControlPlaneDegraded, "False/AsExpected", []string{""}},
 		"Deployments lack pods": {func(_ *scope, o *observed) {
 			o.deployments = []appsv1.Deployment{lacking("z", 1), lacking("m", 0), lacking("a", 3)}
 		}, hyperv1.HostedControlPlaneDegraded, "True/UnavailableReplicas", []string{"a deployment has 3 unavailable replicas, z deployment has 1 unavailable replicas"}},
@@ -91,14 +91,14 @@ func TestConditionsNameTheCause(t *testing.T) {
 			c := &o.components[1].Status.Conditions
 			*c = condition.Merge(*c, 0, condition.False(string(hyperv1.ControlPlaneComponentRolloutComplete), component.ReasonPodsFailing, "pod x: CrashLoopBackOff"))
 		}, hyperv1.HostedControlPlaneDegraded, "True/PodsFailing", []string{"pod x: CrashLoopBackOff"}},
-		"plugins of KMS fail": {func(_ *scope, o *observed) { o.plugins, o.pluginFaults = true, []string{"pod a: x", "pod b: y"} },
+		"KMS plugins fail": {func(_ *scope, o *observed) { o.plugins, o.pluginFaults = true, []string{"pod a: x", "pod b: y"} },
 			hyperv1.KMSPluginAvailable, "False/PluginUnavailable", []string{"pod a: x; pod b: y", "spec.secretEncryption.kms.plugin"}},
-		"plugins of KMS serve": {func(_ *scope, o *observed) { o.plugins = true }, hyperv1.KMSPluginAvailable, "True/AsExpected", []string{""}},
+		"KMS plugins serve": {func(_ *scope, o *observed) { o.plugins = true }, hyperv1.KMSPluginAvailable, "True/AsExpected", []string{""}},
 		"a certificate is about to expire": {func(_ *scope, o *observed) {
 			o.secrets = []corev1.Secret{authority("root-ca", now.Add(-10*365*24*time.Hour))}
 		},
 			hyperv1.CertificatesValid, "False/CertificatesExpiring", []string{"Secret root-ca: 20", "Z"}},
-		"components are waited for": {func(_ *scope, o *observed) {
+		"two components are not available": {func(_ *scope, o *observed) {
 			o.components[0].Status.Conditions, o.components[1].Status.Conditions = nil, nil
 		},
 			hyperv1.HostedControlPlaneAvailable, "False/ControlPlaneComponentsNotAvailable", []string{"etcd, kube-apiserver"}},
@@ -129,7 +129,7 @@ func TestConditionsNameTheCause(t *testing.T) {
 		"no names are published":           {func(*scope, *observed) {}, hyperv1.ExternalDNSReachable, "Unknown/StatusUnknown", nil},
 		"no node moves to another address": {func(*scope, *observed) {}, hyperv1.PublishedAddressUpToDate, "True/AsExpected", []string{""}},
 		"certificates are fresh":           {func(*scope, *observed) {}, hyperv1.CertificatesValid, "True/AsExpected", []string{""}},
-		"signers are as far as they are": {func(_ *scope, o *observed) {
+		"several signers rotate": {func(_ *scope, o *observed) {
 			o.secrets = []corev1.Secret{authority("root-ca", now, false), authority("etcd-signer", now, false, true, true), authority("cluster-signer-ca", now, false)}
 		}, hyperv1.SignersUpToDate, "False/TrustInProgress", []string{"etcd-signer: ", "; cluster-signer-ca, root-ca: "}},
 		"two certificates are about to expire": {func(_ *scope, o *observed) {
@@ -138,17 +138,17 @@ func TestConditionsNameTheCause(t *testing.T) {
 		"the release image does not exist": {func(s *scope, _ *observed) { s.releaseErr = errors.New("no image") }, hyperv1.ValidReleaseInfo, "False/InvalidRelease", []string{"no image"}},
 		"components refuse a part of a spec that works": {func(s *scope, o *observed) { s.valid, o.refusals = s.hcp, []error{errors.New("spec.a: no")} },
 			hyperv1.ValidHostedControlPlaneConfiguration, "False/InsufficientClusterCapabilities", []string{"spec.a: no$"}},
-		"nothing of a spec is without effect": {func(*scope, *observed) {}, hyperv1.ValidHostedControlPlaneConfiguration, "True/AsExpected", []string{"validation$"}},
-		"one field has no effect":             {func(s *scope, _ *observed) { s.hcp.Spec.FIPS = true }, hyperv1.ValidHostedControlPlaneConfiguration, "True/AsExpected", []string{": fips$"}},
+		"all fields of the spec have an effect": {func(*scope, *observed) {}, hyperv1.ValidHostedControlPlaneConfiguration, "True/AsExpected", []string{"validation$"}},
+		"one field has no effect":               {func(s *scope, _ *observed) { s.hcp.Spec.FIPS = true }, hyperv1.ValidHostedControlPlaneConfiguration, "True/AsExpected", []string{": fips$"}},
 		"an invalid spec after the address is published": {func(s *scope, _ *observed) {
 			s.infra, s.invalid, s.hcp.Status.ControlPlaneEndpoint.Host = nil, errors.New("spec.x: no"), "api"
 			s.hcp.Status.Conditions = []metav1.Condition{condition.True(string(hyperv1.InfrastructureReady), "Before", "")}
 		}, hyperv1.InfrastructureReady, "True/Before", nil},
-		"what is published is not there any more": {func(s *scope, _ *observed) { s.infra, s.hcp.Status.ControlPlaneEndpoint.Host = nil, "api" },
+		"the published address is unknown in this reconcile": {func(s *scope, _ *observed) { s.infra, s.hcp.Status.ControlPlaneEndpoint.Host = nil, "api" },
 			hyperv1.InfrastructureReady, "False/WaitingOnInfrastructureReady", nil},
-		"etcd's members were well, and its StatefulSet lacks two": {func(s *scope, o *observed) { membersWell(s, o, nil) }, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", nil},
-		"etcd's members were well, and its StatefulSet goes":      {func(s *scope, o *observed) { membersWell(s, o, &metav1.Time{Time: now}) }, hyperv1.EtcdAvailable, "True/Before", nil},
-		"components are waited for in no order": {func(_ *scope, o *observed) {
+		"etcd was healthy, and its StatefulSet lacks two pods":   {func(s *scope, o *observed) { membersWell(s, o, nil) }, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", nil},
+		"etcd was healthy, and its StatefulSet is being deleted": {func(s *scope, o *observed) { membersWell(s, o, &metav1.Time{Time: now}) }, hyperv1.EtcdAvailable, "True/Before", nil},
+		"two unavailable components are listed out of order": {func(_ *scope, o *observed) {
 			o.components[0], o.components[1] = o.components[1], o.components[0]
 			o.components[0].Status.Conditions, o.components[1].Status.Conditions = nil, nil
 		}, hyperv1.HostedControlPlaneAvailable, "False/ControlPlaneComponentsNotAvailable", []string{"etcd, kube-apiserver$"}},

@@ -34,8 +34,8 @@ const Finalizer = hyperv1.HostedClusterFinalizer
 const (
 	// waitRequeue is the requeue interval of a control plane that is not ready, for changes that no watch reports.
 	waitRequeue = 15 * time.Second
-	// settledRequeue is the requeue interval of a ready control plane. It renews certificates and repairs what no watch
-	// reports.
+	// settledRequeue is the requeue interval of a ready control plane. At that interval, a reconcile renews certificates
+	// and repairs changes that no watch reports.
 	settledRequeue = time.Minute
 )
 
@@ -88,7 +88,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// everyControlPlane maps an input object, which the operator does not own, to the one control plane of its namespace.
+// everyControlPlane maps an object that the control plane depends on but does not own to the control plane of its
+// namespace.
 func (r *Reconciler) everyControlPlane(ctx context.Context, obj client.Object) []reconcile.Request {
 	list := &hyperv1.HostedControlPlaneList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {

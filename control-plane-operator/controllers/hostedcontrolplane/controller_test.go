@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// worldOn runs the operator for a control plane that a server has, or will have.
+// worldOn runs the operator for a control plane on the given server. The control plane may be created later.
 func worldOn(t *testing.T, direct client.WithWatch, hcp *hyperv1.HostedControlPlane) *world {
 	t.Helper()
 	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: hcp, writes: &testenv.Writes{}}
@@ -192,7 +192,7 @@ func TestControlPlane(t *testing.T) {
 		}
 	}
 
-	step("When a control plane comes back from a backup it should make nothing, no key above all, until that is in place", func(t *testing.T) {
+	step("When a control plane waits for a restore it should create nothing, above all no key", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Annotations = map[string]string{hyperv1.RestoringAnnotation: "true"}
@@ -208,7 +208,7 @@ func TestControlPlane(t *testing.T) {
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { delete(hcp.Annotations, hyperv1.RestoringAnnotation) })
 	})
 
-	step("When a control plane is new it should publish its address, make its keys and start etcd only", func(t *testing.T) {
+	step("When a control plane is new it should publish its address, create its keys and start only etcd", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.pass()).To(Succeed())
 		g.Expect(w.workloads()).To(Equal([]string{"etcd", "ignition-server"}))
@@ -223,7 +223,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.hcp.Finalizers).To(ContainElement(Finalizer))
 	})
 
-	step("When what a component waits for is rolled out it should start it, and be available at the end", func(t *testing.T) {
+	step("When dependencies are rolled out it should start the next components and become available", func(t *testing.T) {
 		g := NewWithT(t)
 		w.rollOut()
 		g.Expect(w.pass()).To(Succeed())
@@ -245,7 +245,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.hcp.Status.Version).To(Equal("1.36.3"))
 	})
 
-	step("When somebody deletes the Service of the API server it should be back at the port that nodes know", func(t *testing.T) {
+	step("When a user deletes the Service of the API server it should recreate it with the same node port", func(t *testing.T) {
 		g := NewWithT(t)
 		w.get("demo", w.hcp)
 		published := w.hcp.Status.ControlPlaneEndpoint
@@ -267,7 +267,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.writes.Count).To(Equal(before))
 	})
 
-	step("When a component loses its pods it should be degraded, and stay available to users", func(t *testing.T) {
+	step("When a component loses its pods it should be degraded and stay available", func(t *testing.T) {
 		g := NewWithT(t)
 		d := &appsv1.Deployment{}
 		w.get("kube-scheduler", d)
@@ -282,7 +282,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.condition(hyperv1.HostedControlPlaneDegraded)).To(Equal("False/AsExpected"))
 	})
 
-	step("When the release changes it should update etcd first and the others when it is done", func(t *testing.T) {
+	step("When the release changes it should update etcd first, and then the others", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:1.36.4" })
 		imageOf := func(name string) string {
@@ -311,11 +311,11 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(history[1].Version).To(Equal("1.36.3"))
 	})
 
-	step("When a release of the same version has other images it should be rolled out as another one, etcd first", func(t *testing.T) {
+	step("When a release of the same version has other images it should be rolled out like a new version, etcd first", func(t *testing.T) {
 		w.rebuild(t, "1.36.4")
 	})
 
-	step("When the release cannot be read it should say why and leave what runs alone", func(t *testing.T) {
+	step("When the release cannot be read it should report the cause and keep running", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:gone" })
 		g.Expect(w.pass()).To(MatchError(ContainSubstring("404 Not Found (manifest unknown)")))
@@ -323,7 +323,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
 	})
 
-	step("When the release is of another distribution it should say what to do", func(t *testing.T) {
+	step("When the release is of another distribution it should report the remedy", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:openshift" })
 		g.Expect(w.pass()).To(Succeed())
@@ -334,7 +334,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.pass()).To(Succeed())
 	})
 
-	step("When reconciliation is paused it should touch nothing until the time has come", func(t *testing.T) {
+	step("When reconciliation is paused it should change nothing until the pause ends", func(t *testing.T) {
 		g := NewWithT(t)
 		until := w.clock.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = &until })
@@ -351,7 +351,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.condition(hyperv1.ReconciliationActive)).To(Equal("True/AsExpected"))
 	})
 
-	step("When the cluster names an autoscaler it should run that one, and end it when it does not any more", func(t *testing.T) {
+	step("When the cluster names an autoscaler it should run it, and delete it with the annotation", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.workloads()).NotTo(ContainElement("cluster-autoscaler"), "the payload has none")
 		w.edit(func(hcp *hyperv1.HostedControlPlane) {
@@ -367,7 +367,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.workloads()).NotTo(ContainElement("cluster-autoscaler"))
 	})
 
-	step("When a service cannot be published as asked it should say what can", func(t *testing.T) {
+	step("When a service cannot be published as requested it should report which strategies work", func(t *testing.T) {
 		g := NewWithT(t)
 		var services []hyperv1.ServicePublishingStrategyMapping
 		w.edit(func(hcp *hyperv1.HostedControlPlane) {
@@ -386,7 +386,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 	})
 
-	step("When another release is the operator's business it should keep its hands off", func(t *testing.T) {
+	step("When the operator is restricted to another release it should change nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		w.r.OperateOnReleaseImage = "registry.example/release:other"
 		g.Expect(w.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-scheduler"}})).To(Succeed())
@@ -395,7 +395,7 @@ func TestControlPlane(t *testing.T) {
 		w.r.OperateOnReleaseImage = ""
 	})
 
-	step("When a control plane is deleted it should let it go", func(t *testing.T) {
+	step("When a control plane is deleted it should remove its finalizer", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.client.Delete(t.Context(), refreshed(w))).To(Succeed())
 		g.Expect(w.pass()).To(Succeed())

@@ -30,9 +30,9 @@ const (
 	maxHealthAnswer = 64 << 10
 )
 
-// AskHealth checks the health of an API server at its published address. It does not verify the certificate: the
-// question is whether the address is reachable, and the request carries no secret. A failing plugin does not make the
-// server unhealthy. A tenant may choose the address: the guard is the address policy for it, nil allows every address.
+// AskHealth checks the health of an API server at its published address. It does not verify the certificate: it only
+// checks whether the address is reachable, and the request carries no secret. A failing plugin does not make the
+// server unhealthy. A tenant may choose the address, so guard enforces an address policy; nil allows every address.
 // The error does not contain what the connection revealed.
 func AskHealth(ctx context.Context, e component.Endpoint, guard *addressguard.Guard) error {
 	url := pki.URL(e)
@@ -94,7 +94,8 @@ func askHealth(ctx context.Context, server string, guard *addressguard.Guard) (s
 	return response.StatusCode, failed, nil
 }
 
-// safely returns an error for conditions, which tenants read. It keeps the refusal of an address policy.
+// safely returns an error for conditions, which tenants read. The error of an address policy is returned unchanged; of
+// other errors, only a text without connection details remains.
 func safely(err error) error {
 	if refused, ok := errors.AsType[*addressguard.RefusedError](err); ok {
 		return refused
@@ -103,7 +104,7 @@ func safely(err error) error {
 }
 
 // AskCertificate checks that the certificate of the server at host:port names a host and is signed by one of these CAs
-// (PEM). A tenant may choose the address: the guard is the address policy for it, nil allows every address. The error
+// (PEM). A tenant may choose the address, so guard enforces an address policy; nil allows every address. The error
 // does not contain what the connection revealed.
 func AskCertificate(ctx context.Context, address, host string, cas []byte, guard *addressguard.Guard) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)

@@ -16,8 +16,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// rebuild updates a control plane to a release that was rebuilt under the running version. Reports of components about
-// the first release do not apply to the second.
+// rebuild updates a control plane to a rebuilt release of the version that it runs. What components report about the
+// first release does not apply to the rebuilt one.
 func (w *world) rebuild(t *testing.T, version string) {
 	t.Helper()
 	g := NewWithT(t)

@@ -54,8 +54,9 @@ type observed struct {
 	ownEtcd error
 	// unhealthy is why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
-	// unnamed is which API server has no certificate for the desired address. unreached is why the control plane does not
-	// reach the address that nodes should use. Both are nil if there is no fault, or if nothing depends on the check.
+	// unnamed is the error of an API server whose certificate does not name the desired address. unreached is why the
+	// control plane does not reach the address that nodes should use. Both are nil if there is no fault, or if nothing
+	// depends on the check.
 	unnamed, unreached error
 }
 

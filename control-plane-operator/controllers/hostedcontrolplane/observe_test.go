@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// TestPlugins reports on pods of the API server whose plugins decrypt its Secrets.
+// TestPlugins checks what is observed of API server pods whose plugins decrypt Secrets.
 func TestPlugins(t *testing.T) {
 	pod := func(name, ip string, state corev1.ContainerState) *corev1.Pod {
 		plugin := "kms-vault"
@@ -153,8 +153,8 @@ func TestAskOwnEtcd(t *testing.T) {
 	}
 }
 
-// TestBegin has the cases in which an operator does not reconcile a control plane. None of them may block its deletion:
-// begin allows the reconcile that removes the finalizer.
+// TestBegin checks when the operator reconciles a control plane. It always reconciles a deleted control plane, since
+// the reconcile removes the finalizer.
 func TestBegin(t *testing.T) {
 	image := fixture.ControlPlane().Spec.ReleaseImage
 	for name, tc := range map[string]struct {

@@ -30,7 +30,7 @@ func deployment(name string, ours bool) *appsv1.Deployment {
 	return d
 }
 
-// unplacedPod returns a pod that the scheduler has found no node for, since that long before now.
+// unplacedPod returns a pod that the scheduler has found no node for. It has waited for the given time.
 func unplacedPod(name string, since time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-since)),
@@ -106,14 +106,14 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestUnseen: an object that cannot be read does not count as missing.
+// TestUnseen checks that an object that cannot be read does not count as missing.
 func TestUnseen(t *testing.T) {
 	for _, what := range []string{
 		"list v1.DeploymentList", "list v1beta1.ControlPlaneComponentList", "get v1.StatefulSet clusters-demo/etcd", "get v1.Secret clusters-demo/admin-kubeconfig",
 		"get v1.Secret clusters-demo/custom-admin-kubeconfig", "list v1.SecretList", "get v1.Secret clusters-demo/kas-secret-encryption-config", "list v1.PodList",
 		"get v1.ConfigMap clusters-demo/provider-ca", "get v1.ConfigMap clusters-demo/root-ca",
 	} {
-		t.Run("When the server refuses to "+what+", nothing should be said", func(t *testing.T) {
+		t.Run("When the server refuses to "+what+", it should fail and write no status", func(t *testing.T) {
 			g := NewWithT(t)
 			w := fakeWorld(t)
 			s := w.begin()

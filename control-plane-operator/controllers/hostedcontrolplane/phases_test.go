@@ -122,7 +122,7 @@ func TestReadRelease(t *testing.T) {
 	})
 }
 
-// asking records the requests to a registry, and fails them.
+// asking is a release provider that records the requests to the registry, and fails them.
 type asking struct{ image, secret string }
 
 func (a *asking) Lookup(_ context.Context, image string, secret []byte) (*releaseinfo.ReleaseImage, error) {

@@ -21,14 +21,15 @@ import (
 )
 
 const (
-	// placing is how long a pod may wait for a node before it is reported: the scheduler's next attempt places most pods.
+	// placing is how long a pod may wait for a node before it is reported. Usually the next attempt of the scheduler
+	// finds a node.
 	placing = 30 * time.Second
-	// placeless is how many pods are reported by name.
+	// placeless is the maximum number of pods that are reported by name.
 	placeless = 5
 )
 
-// unplaced returns the pods of the hosted namespace that the scheduler finds no node for, sorted by name. young reports
-// that some have not waited long enough to be reported.
+// unplaced returns the pods of the hosted namespace that the scheduler finds no node for, sorted by name. young
+// reports that some pods have no node, but have not waited long enough to be reported.
 func (r *Reconciler) unplaced(ctx context.Context, namespace string, now time.Time) (waiting []corev1.Pod, young bool, err error) {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
@@ -58,8 +59,8 @@ func unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// podsScheduled reports the pods without a node, and the rules that keep them from one. There is no condition as long
-// as there never were any.
+// podsScheduled reports the pods without a node, and the rules that keep them from one. There is no condition until a
+// pod had to be reported once.
 func podsScheduled(waiting []corev1.Pod, before []metav1.Condition) (metav1.Condition, bool) {
 	t := string(hyperv1.ControlPlanePodsScheduled)
 	if len(waiting) == 0 {
@@ -82,7 +83,7 @@ var (
 	countPattern = regexp.MustCompile(`(?:^|, )(\d+) `)
 )
 
-// whyNoNode shortens the scheduler's message to how many nodes each rule excludes. Any other message is returned
+// whyNoNode shortens the scheduler's message: it lists how many nodes each rule excludes. It returns any other message
 // unchanged.
 func whyNoNode(message string) string {
 	found := unschedulable.FindStringSubmatch(message)
@@ -104,7 +105,7 @@ func whyNoNode(message string) string {
 	return "no node fits (" + strings.Join(rules, "; ") + ")"
 }
 
-// rules map the scheduler's messages to the placement rules of a hosted cluster.
+// rules maps texts of the scheduler's messages to the placement rules of a hosted cluster.
 var rules = []struct{ says, means string }{
 	{"pod anti-affinity", "the node runs a pod that it must not share a host with"},
 	{"topology spread", "replicas are spread over hosts, and this host already has its share"},

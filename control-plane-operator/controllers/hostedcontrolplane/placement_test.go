@@ -64,7 +64,7 @@ var anyOrder = interceptor.Funcs{List: func(ctx context.Context, c client.WithWa
 	return err
 }}
 
-// TestPodsScheduled reports on a namespace with pods of several kinds.
+// TestPodsScheduled checks the condition for a namespace with pods of several kinds.
 func TestPodsScheduled(t *testing.T) {
 	pod := func(name string, status corev1.ConditionStatus, reason string, since time.Duration) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals runs the life of a control plane against a server that fails each request once.
+// TestRefusals reconciles a control plane from creation to deletion, on a server that fails each request once.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	server := testenv.NewGrudging(w.client)

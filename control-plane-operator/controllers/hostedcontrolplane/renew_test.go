@@ -18,15 +18,16 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// ownEtcd sets a spec whose PKI depends on a Secret of that name, which does not exist.
+// ownEtcd sets a spec whose PKI depends on a Secret of that name, which does not exist. The error of a reconcile thus
+// shows which spec it used.
 func ownEtcd(hcp *hyperv1.HostedControlPlane, secret string) {
 	hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 		TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: secret}}}}
 	delete(hcp.Annotations, pki.DisableAnnotation)
 }
 
-// TestRenew renews the certificates of a control plane that cannot be reconciled otherwise, and fails at the first
-// request.
+// TestRenew renews the certificates of a control plane that cannot be reconciled otherwise. Its client fails all
+// requests, and the error shows which spec was used.
 func TestRenew(t *testing.T) {
 	remembers := func(t *testing.T) (*world, *scope) {
 		t.Helper()
@@ -94,7 +95,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// TestValidate selects the spec of a reconcile.
+// TestValidate checks which spec a reconcile uses.
 func TestValidate(t *testing.T) {
 	invalid := func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "api.example.com"}}

@@ -11,9 +11,9 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// tellRestoring reports that a control plane waits for its backup and does not serve: the last reported state is out of
-// date. A restore of a running cluster waits for this status. Since reconciles do not overlap, nothing is recreated
-// after it.
+// tellRestoring reports that a control plane waits for its backup and does not serve. The last reported state is out
+// of date. A restore of a running cluster waits for this status. Since reconciles do not overlap, the operator
+// recreates nothing after it has written this status.
 func (r *Reconciler) tellRestoring(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	before := *hcp.Status.DeepCopy()
 	gone := []hyperv1.ConditionType{hyperv1.HostedControlPlaneAvailable, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable}

@@ -60,7 +60,7 @@ func healthy() (*scope, observed) {
 }
 
 // authority returns a signer that was created at a time and has taken some steps of a rotation. Each element of taken
-// is whether all pods have loaded that step.
+// says whether all pods have loaded that step.
 func authority(name string, made time.Time, taken ...bool) corev1.Secret {
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rotation := pki.Rotation{Overlap: time.Hour}
@@ -97,7 +97,7 @@ func TestConditions(t *testing.T) {
 			s.paused = true
 			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.ValidHostedControlPlaneConfiguration), Status: metav1.ConditionFalse, Reason: "Before"}}
 		}, hyperv1.ValidHostedControlPlaneConfiguration, "False/Before", "False/Before"},
-		{"certificates cannot be made", func(s *scope, _ *observed) { s.pkiErr = errors.New("Secret named-cert not found") },
+		{"certificates are not issued", func(s *scope, _ *observed) { s.pkiErr = errors.New("Secret named-cert not found") },
 			hyperv1.HostedControlPlaneDegraded, "True/CertificatesFailed", "True/AsExpected"},
 		{"the configuration is invalid", func(s *scope, _ *observed) { s.invalid = errors.New("no routes") },
 			hyperv1.ValidHostedControlPlaneConfiguration, "False/InsufficientClusterCapabilities", "False/InsufficientClusterCapabilities"},
@@ -107,7 +107,7 @@ func TestConditions(t *testing.T) {
 			hyperv1.EtcdAvailable, "False/StatefulSetNotFound", "False/StatefulSetNotFound"},
 		{"etcd has lost its quorum", func(_ *scope, o *observed) { o.etcd.Status.ReadyReplicas = 1 },
 			hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
-		{"etcd has lost one of three", func(_ *scope, o *observed) { o.etcd.Status.ReadyReplicas = 2 },
+		{"etcd has lost one of three members", func(_ *scope, o *observed) { o.etcd.Status.ReadyReplicas = 2 },
 			hyperv1.EtcdAvailable, "True/QuorumAvailable", "True/AsExpected"},
 		{"etcd's StatefulSet is about to be replaced", func(s *scope, o *observed) {
 			o.etcd.Status, o.etcd.DeletionTimestamp = appsv1.StatefulSetStatus{}, &metav1.Time{}
@@ -115,11 +115,11 @@ func TestConditions(t *testing.T) {
 				{Type: string(hyperv1.EtcdMembersHealthy), Status: metav1.ConditionTrue},
 				{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, Reason: "QuorumAvailable"}}
 		}, hyperv1.EtcdAvailable, "True/QuorumAvailable", "True/AsExpected"},
-		{"etcd's StatefulSet is new, and its members were not well", func(s *scope, o *observed) {
+		{"etcd's StatefulSet is new, and its members were not healthy", func(s *scope, o *observed) {
 			o.etcd.Status = appsv1.StatefulSetStatus{}
 			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, Reason: "QuorumAvailable"}}
 		}, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
-		{"etcd is the user's", func(s *scope, o *observed) { s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged; o.etcd = nil },
+		{"the user provides the etcd", func(s *scope, o *observed) { s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged; o.etcd = nil },
 			hyperv1.EtcdAvailable, "True/EtcdRunning", "True/AsExpected"},
 		{"the user's etcd does not answer", func(s *scope, o *observed) {
 			s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
@@ -177,7 +177,7 @@ func TestConditions(t *testing.T) {
 		}, hyperv1.ValidReleaseInfo, "False/Unauthorized", "True/AsExpected"},
 	}
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should be said, and whether users are served", func(t *testing.T) {
+		t.Run("When "+tc.name+" the condition should report it, and Available whether users are served", func(t *testing.T) {
 			g := NewWithT(t)
 			s, o := healthy()
 			tc.change(s, &o)

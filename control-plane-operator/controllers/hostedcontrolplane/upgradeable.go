@@ -18,9 +18,9 @@ const (
 	reasonComponentsFailing = "ComponentsFailing"
 )
 
-// upgradeable reports whether the control plane can be upgraded to the next minor version. The hypershift-operator,
-// which knows the NodePools, decides what their nodes allow. A patch of the current minor version is never blocked: it
-// may be what fixes a release.
+// upgradeable reports whether the control plane can be upgraded to the next minor version. The hypershift-operator
+// knows the NodePools and checks whether their nodes allow an upgrade. An upgrade to another patch version is never
+// blocked: it may fix the current release.
 func upgradeable(current configv1.UpdateHistory, failing error) metav1.Condition {
 	t := string(hyperv1.ClusterVersionUpgradeable)
 	switch {

@@ -26,8 +26,8 @@ const (
 	validSpecKey    = hosted.LastValidSpecKey
 )
 
-// validate selects the spec for this reconcile. If the current spec is invalid, that is the last valid one.
-// Certificates expire, key migrations continue and pods fail, whether or not the user fixes a field.
+// validate selects the spec for this reconcile. If the current spec is invalid, the reconcile uses the last valid
+// spec. Certificates expire, key migrations continue and pods fail, whether or not the user fixes a field.
 func (r *Reconciler) validate(ctx context.Context, s *scope) (ctrl.Result, error) {
 	s.invalid = errors.Join(r.Infra.Validate(s.hcp), v2.Validate(s.hcp))
 	if s.invalid == nil {

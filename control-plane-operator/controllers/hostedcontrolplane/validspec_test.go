@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// available brings the control plane up.
+// available rolls out the control plane until it is available.
 func (w *world) available() {
 	w.t.Helper()
 	g := NewWithT(w.t)
@@ -56,7 +56,7 @@ func (w *world) stage() string {
 	return live.Annotations[kubeapiserver.EncryptionStage]
 }
 
-// pods acts as the kubelets: one pod of the API server that matches its Deployment.
+// pods acts as the kubelets: it creates one pod of the API server that matches its Deployment.
 func (w *world) pods() {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -135,7 +135,7 @@ func TestInvalidSpec(t *testing.T) {
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 	g.Expect(refreshed(w).Status.VersionStatus.Desired.Version).To(Equal("1.36.4"), "once mended all of it is taken")
 
-	t.Run("When the control plane is paused for a year, it should renew and load certificates and change nothing else", func(t *testing.T) {
+	t.Run("When the control plane is paused for a year, it should only renew and load certificates", func(t *testing.T) {
 		g := NewWithT(t)
 		before := &appsv1.Deployment{}
 		w.get("kube-scheduler", before)
@@ -207,7 +207,7 @@ func TestRefusedProvider(t *testing.T) {
 		return cm.Data["auth.yaml"]
 	}
 	g.Expect(served()).To(ContainSubstring("https://sso.example.com"))
-	// An older operator left the file without the rule.
+	// Act as an older operator, which wrote the file without the rule.
 	half := &corev1.ConfigMap{}
 	w.get("auth-config", half)
 	half.Data["auth.yaml"] = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: [{issuer: {url: 'https://sso.example.com'}}]\n"
@@ -226,8 +226,8 @@ func TestRefusedProvider(t *testing.T) {
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 }
 
-// TestLastValidSpecOfAUser: version 0.1.0 copied a user's Secret with the name last-valid-spec under that name, so that
-// a spec without any validation took effect.
+// TestLastValidSpecOfAUser checks that a Secret that a user named last-valid-spec is not used. Version 0.1.0 copied
+// such a Secret to the hosted namespace under that name, so that its spec took effect without validation.
 func TestLastValidSpecOfAUser(t *testing.T) {
 	for name, meta := range map[string]metav1.ObjectMeta{
 		"a copy":                    {Labels: map[string]string{hyperv1.UserCopyLabel: "true"}},

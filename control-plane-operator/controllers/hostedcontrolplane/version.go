@@ -19,7 +19,7 @@ import (
 const maxHistory = 100
 
 // setVersions records the current, desired and previous versions of the control plane and its guest. This distribution
-// has nothing in the guest with a version of its own. On both sides, the version is therefore that of the components.
+// has no guest object with a version of its own. On both sides, the version is therefore that of the components.
 func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, now time.Time) {
 	if s.release == nil || s.guestRelease == nil || s.releaseErr != nil {
 		return

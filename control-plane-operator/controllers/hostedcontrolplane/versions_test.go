@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestVersions checks what the status reports about a release, on both sides.
+// TestVersions checks what the status reports about the releases of the control plane and of the guest.
 func TestVersions(t *testing.T) {
 	const image, own = "registry.example/release:1.36.3", "registry.example/release:1.36.4"
 	begin := func(generation int64) hyperv1.HostedControlPlaneStatus {

@@ -43,7 +43,7 @@ func New(t testing.TB) *Machine {
 	return m
 }
 
-// Copy returns another machine with the same files and programs.
+// Copy returns a second machine with the same files and programs.
 func (m *Machine) Copy(t testing.TB) *Machine {
 	t.Helper()
 	other := New(t)
@@ -64,7 +64,7 @@ func (m *Machine) Copy(t testing.TB) *Machine {
 	return other
 }
 
-// names lists all paths of the machine, each folder before its content, without those below the given folders.
+// names lists all paths of the machine, each folder before its content. It omits paths below the given folders.
 func (m *Machine) names(without []string) []string {
 	m.t.Helper()
 	var all []string
@@ -85,7 +85,7 @@ func (m *Machine) names(without []string) []string {
 	return all
 }
 
-// target is where a link leads.
+// target returns the target of a link.
 func (m *Machine) target(path string) string {
 	m.t.Helper()
 	target, err := os.Readlink(m.Path(path))
@@ -117,8 +117,8 @@ func (m *Machine) pass() {
 	}
 }
 
-// Cut simulates a power loss while do runs: after the n-th file change or before the n-th program, counted together
-// from 1. It reports whether do got that far.
+// Cut simulates a power loss while do runs. The n-th file change or program start, counted together from 1, is the
+// last: the power is lost after the change, or before the program runs. It reports whether do got that far.
 func (m *Machine) Cut(n int, do func()) (cut bool) {
 	m.left = n
 	defer func() {
@@ -194,7 +194,7 @@ func (m *Machine) Owner(path string) string {
 	return fmt.Sprintf("%d:%d", stat.Uid, stat.Gid)
 }
 
-// Files returns all files and links of the machine with their modes and contents, without those below the given
+// Files returns all files and links of the machine with their modes and contents. It omits paths below the given
 // folders.
 func (m *Machine) Files(without ...string) map[string]string {
 	m.t.Helper()

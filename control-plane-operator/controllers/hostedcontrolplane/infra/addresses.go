@@ -45,14 +45,14 @@ func Wanted(hcp *hyperv1.HostedControlPlane, found *component.Infra) hyperv1.Ser
 	return hyperv1.ServedAddress{Type: strategy.Type, Host: found.API.Host, Port: found.API.Port, IgnitionHost: found.Ignition.Host}
 }
 
-// Same reports whether two addresses are equal, whenever they were published.
+// Same reports whether two addresses are equal, regardless of when they were published.
 func Same(a, b hyperv1.ServedAddress) bool {
 	a.Since, b.Since = metav1.Time{}, metav1.Time{}
 	return a == b
 }
 
-// During returns the endpoints of the control plane while it migrates to another address: kubeconfigs and the guest use
-// the published one, and certificates name all.
+// During returns the endpoints of the control plane while it migrates to another address. Kubeconfigs and the guest
+// use the published address, and certificates name all addresses.
 func During(published hyperv1.APIEndpoint, served []hyperv1.ServedAddress, wanted ...hyperv1.ServedAddress) *component.Infra {
 	all := slices.Concat(served, wanted)
 	out := &component.Infra{
@@ -65,7 +65,7 @@ func During(published hyperv1.APIEndpoint, served []hyperv1.ServedAddress, wante
 	return out
 }
 
-// with adds a host unless it is empty, the first one or already in the list.
+// with adds a host to the list, unless the host is empty, equal to first or already in the list.
 func with(hosts []string, host, first string) []string {
 	if host == "" || host == first || slices.Contains(hosts, host) {
 		return hosts

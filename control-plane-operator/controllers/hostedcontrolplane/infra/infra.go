@@ -154,7 +154,8 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	if wanted := wantedNodePort(strategy, hcp); wanted != 0 {
 		port.NodePort = wanted
 	}
-	// A load balancer that may still be in use stays; its Service has a node port too.
+	// A load balancer that may still be in use stays, even if the user now publishes a node port. Its Service has a node
+	// port too.
 	_, balanced := servedBy(hcp, hyperv1.LoadBalancer)
 	switch {
 	case strategy.Type == hyperv1.LoadBalancer, strategy.Type == hyperv1.NodePort && balanced:
@@ -168,9 +169,9 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	}
 }
 
-// distribute prefers the API server on the node that receives the connection, if it has one. A connection to another
-// node depends on both nodes. If the other one loses power or network, the client gets no error: Go's clients take 45
-// seconds to give up such a connection.
+// distribute prefers the API server on the node that receives the connection, if it has one. A connection to an API
+// server on a second node depends on both nodes. If the second node loses power or network, the client gets no error:
+// Go's clients only close such a connection after 45 seconds.
 func (r *Reconciler) distribute(service *corev1.Service, hcp *hyperv1.HostedControlPlane) {
 	if r.SameNode && hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		service.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferSameNode)

@@ -61,7 +61,7 @@ func TestValidate(t *testing.T) {
 		{name: "nothing", api: hyperv1.ServicePublishingStrategy{Type: hyperv1.None}, ignition: good, want: "use one of [NodePort LoadBalancer Route]"},
 	}
 	for _, tc := range cases {
-		t.Run("When services are published by "+tc.name+" it should report if that works", func(t *testing.T) {
+		t.Run("When services are published by "+tc.name+" it should report whether that works", func(t *testing.T) {
 			g := NewWithT(t)
 			err := (&Reconciler{HasRoutes: tc.routes}).Validate(controlPlane(tc.api, tc.ignition))
 			if tc.want == "" {
@@ -219,7 +219,7 @@ func TestIgnitionHost(t *testing.T) {
 		{"a Route without a host and no ingress domain", route(""), "", ""},
 	}
 	for _, tc := range cases {
-		t.Run("When ignition is published by "+tc.name+" it should have its host", func(t *testing.T) {
+		t.Run("When ignition is published by "+tc.name+" it should return the host that machines use", func(t *testing.T) {
 			r := &Reconciler{IngressDomain: tc.domain}
 			NewWithT(t).Expect(r.ignitionHost(controlPlane(nodePort("x", 0), tc.strategy))).To(Equal(tc.want))
 		})

@@ -168,9 +168,9 @@ func TestRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		former, wanted hyperv1.ServicePublishingStrategy
 	}{
-		"a node port":                         {wanted: nodePort("192.0.2.10", 30443)},
-		"a route":                             {wanted: route("api.example.com")},
-		"what was a route and is a node port": {former: route("api.example.com"), wanted: nodePort("192.0.2.10", 30443)},
+		"a node port":                       {wanted: nodePort("192.0.2.10", 30443)},
+		"a route":                           {wanted: route("api.example.com")},
+		"a node port that replaces a route": {former: route("api.example.com"), wanted: nodePort("192.0.2.10", 30443)},
 	} {
 		t.Run("When a request for "+name+" is refused the reconcile should fail", func(t *testing.T) {
 			hcp := controlPlane(tc.former, nodePort("192.0.2.10", 0))

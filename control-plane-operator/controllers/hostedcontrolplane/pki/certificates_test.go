@@ -16,8 +16,8 @@ import (
 )
 
 // issued lists the certificates of a control plane: Secret, signer, usage, keys of the Secret, name, and groups. API
-// servers, etcd, kubelets and dashboards identify their peers by these names and mount these keys. In a payload of
-// OpenShift they are compiled in.
+// servers, etcd, kubelets and dashboards identify their peers by these names and mount these keys. OpenShift payloads
+// have the names and keys compiled in.
 const issued = `
 capi-provider-client         kube-control-plane-signer        client tls.crt,tls.key,ca.crt          hypershift:capi-provider
 cluster-api-client           kube-control-plane-signer        client tls.crt,tls.key,ca.crt          hypershift:cluster-api
@@ -61,7 +61,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestHosts: clients reject a server whose certificate has any other name.
+// TestHosts checks the host names in server certificates: clients reject a server whose certificate does not name it.
 func TestHosts(t *testing.T) {
 	want := map[string]string{
 		"etcd-peer-tls": `*.etcd-discovery.clusters-demo.svc *.etcd-discovery.clusters-demo.svc.cluster.local
@@ -80,8 +80,8 @@ func TestHosts(t *testing.T) {
 		"scheduler-server": `kube-scheduler kube-scheduler.clusters-demo.svc kube-scheduler.clusters-demo.svc.cluster.local localhost`,
 	}
 	for name, c := range listed(t, func(*hyperv1.HostedControlPlane, *component.Infra) {}) {
-		t.Run("When the certificate is "+name+" it should have these names and no others", func(t *testing.T) {
-			// A name that a cluster does not have is empty, and certificates leave it out.
+		t.Run("When the certificate is "+name+" it should contain exactly the expected names", func(t *testing.T) {
+			// A host name that the cluster does not have is an empty string, which certificates omit.
 			if diff := cmp.Diff(strings.Fields(want[name]), strings.Fields(strings.Join(c.leaf.Hosts, " "))); diff != "" {
 				t.Error(diff)
 			}

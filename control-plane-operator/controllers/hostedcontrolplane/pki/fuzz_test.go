@@ -12,8 +12,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// FuzzLifetime reads the annotations about certificates. Accepted values give certificates with a positive lifetime
-// that are renewed within it.
+// FuzzLifetime checks the annotations about certificates. Accepted values yield certificates with a positive lifetime
+// that are renewed before they expire.
 func FuzzLifetime(f *testing.F) {
 	for _, texts := range [][2]string{{"8760h", "0.7"}, {"1ns", "99"}, {"-1h", "70"}, {"9999999h", "1"}, {"1h", "NaN"}, {"1h", "0x1p-2"}, {"1h", "1e-300"}, {"", ""}, {"soon", "Inf"}} {
 		f.Add(texts[0], texts[1])
@@ -24,7 +24,7 @@ func FuzzLifetime(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A comparison with NaN is false.
+		// The condition is negated, so that it also rejects NaN, which compares false with everything.
 		if !(lifetime.Validity > 0 && lifetime.RenewAfter > 0 && lifetime.RenewAfter < 1) {
 			t.Errorf("%q and %q are taken for certificates that live for %s and are renewed after %v of that", validity, renewal, lifetime.Validity, lifetime.RenewAfter)
 		}

@@ -99,7 +99,7 @@ const (
 // enough for a machine that was off for a long weekend, and short enough for a stolen certificate.
 const NodeCertificateLife = 7 * 24 * time.Hour
 
-// BreakGlassCertificateLife is the maximum lifetime of a break-glass certificate, as upstream.
+// BreakGlassCertificateLife is the maximum lifetime of a break-glass certificate, the same as in upstream HyperShift.
 const BreakGlassCertificateLife = 36 * time.Hour
 
 // NodeBootstrapper is the user under which nodes request their first certificate.

@@ -271,7 +271,7 @@ func TestUnmanagedEtcd(t *testing.T) {
 		"is missing":  nil,
 		"lacks a key": {mine(map[string][]byte{"etcd-client.crt": []byte("C")})},
 	} {
-		t.Run("When the user's Secret "+name+" it should be named", func(t *testing.T) {
+		t.Run("When the user's Secret "+name+" the error should name it", func(t *testing.T) {
 			w := newWorld(t, objects...)
 			unmanaged(w)
 			g := NewWithT(t)
@@ -344,7 +344,7 @@ func TestLifetimeOf(t *testing.T) {
 		{name: "a renewal that is not a number", annotations: map[string]string{RenewalAnnotation: "soon"}, wrong: "is not a fraction"},
 	}
 	for _, tc := range cases {
-		t.Run("When annotations give "+tc.name+" it should be understood", func(t *testing.T) {
+		t.Run("When annotations give "+tc.name+" it should return the lifetime or an error", func(t *testing.T) {
 			g := NewWithT(t)
 			hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			got, err := LifetimeOf(hcp, pki.Lifetime{Validity: time.Hour})
@@ -386,7 +386,7 @@ func TestNthAddress(t *testing.T) {
 		{cidr: "", n: 1, wrong: "is not a CIDR"},
 	}
 	for _, tc := range cases {
-		t.Run("When the network is "+tc.cidr+" it should find the address in it", func(t *testing.T) {
+		t.Run("When the network is "+tc.cidr+" it should return the n-th address or an error", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := NthAddress(tc.cidr, tc.n)
 			if tc.wrong != "" {

@@ -46,8 +46,8 @@ type pass struct {
 }
 
 // Reconcile updates all Secrets and ConfigMaps of the PKI. It does nothing if the user supplies the PKI. An invalid
-// annotation, or a missing input for the user's etcd, is returned as an error at the end: certificates expire whether
-// or not the error is fixed.
+// annotation, or a missing input for the user's etcd, is only returned as an error after all certificates are renewed.
+// They expire whether or not the user fixes the error.
 func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane, infra *component.Infra) error {
 	if _, disabled := hcp.Annotations[DisableAnnotation]; disabled {
 		return nil
@@ -59,8 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime, turnover: turnover,
 		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
 	}
-	// The current certificates keep working for an etcd until the user fixes their replacement. All other certificates
-	// must not wait for that.
+	// An API server can keep using the current certificates for the user's etcd until the user fixes their replacement.
+	// All other certificates must not wait for that.
 	fault = errors.Join(fault, p.reconcileUnmanagedEtcd(ctx))
 	steps := []func(context.Context) error{
 		p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs,

@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals: a failed write of a certificate must be an error, since its clients cannot report that it is missing.
+// TestRefusals checks that a failed write of a certificate is an error: the clients of the certificate cannot report
+// that it is missing.
 func TestRefusals(t *testing.T) {
 	for name, edit := range map[string]func(*world){
 		"a cluster with its own etcd and DNS name is created": func(w *world) {
@@ -24,14 +25,14 @@ func TestRefusals(t *testing.T) {
 				TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: "mine"}},
 			}}
 		},
-		"signers rotate and its name goes": func(w *world) {
+		"signers rotate and its DNS name is removed": func(w *world) {
 			w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 			NewWithT(w.t).Expect(w.pass()).To(Succeed())
 			w.hcp.Spec.KubeAPIServerDNSName = ""
 			w.annotate(map[string]string{RotationAnnotation: "all=1"})
 		},
 	} {
-		t.Run("When a request is refused as "+name+" the reconcile should fail", func(t *testing.T) {
+		t.Run("When a request is refused as "+name+" it should fail and succeed on a retry", func(t *testing.T) {
 			w := newWorld(t, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"},
 				Data:       map[string][]byte{"etcd-client.crt": []byte("C"), "etcd-client.key": []byte("K"), "etcd-client-ca.crt": []byte("CA")},
@@ -56,7 +57,7 @@ func TestOwned(t *testing.T) {
 		}
 	}
 	owned := func(kind string, obj crclient.Object) {
-		t.Run("When a control plane goes, "+kind+" "+obj.GetName()+" should go with it", func(t *testing.T) {
+		t.Run("When a control plane is deleted, "+kind+" "+obj.GetName()+" should be garbage-collected", func(t *testing.T) {
 			NewWithT(t).Expect(metav1.IsControlledBy(obj, w.hcp)).To(Equal(obj.GetName() != ServiceAccountKeys), "the operator writes that one too")
 		})
 	}

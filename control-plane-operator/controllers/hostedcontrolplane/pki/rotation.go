@@ -45,7 +45,8 @@ type turnover struct {
 	life, caLife time.Duration
 }
 
-// turnoverOf reads the annotations. An invalid entry requests no rotation and is returned as an error.
+// turnoverOf reads the rotation settings from the annotations. An invalid entry requests no rotation and is returned
+// as an error.
 func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnover, error) {
 	t := turnover{life: lifetime.Validity, caLife: lifetime.CAValidity}
 	if t.life == 0 {
@@ -69,8 +70,8 @@ func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnove
 	return t, nil
 }
 
-// requestsOf reads a list such as "root-ca=1,all=2026-11". A mark is any text; a mark that differs from the last one
-// requests a rotation.
+// requestsOf parses a list such as "root-ca=1,all=2026-11", which maps signers to marks. A mark is any text. A mark
+// that differs from the signer's previous one requests a rotation.
 func requestsOf(text string) (map[string]string, error) {
 	marks := map[string]string{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -103,7 +104,7 @@ func requestsOf(text string) (map[string]string, error) {
 func (t turnover) of(a authority) pki.Rotation {
 	overlap := a.overlap
 	if t.overlap != nil {
-		// The overlap must not be so short that it cuts off nodes.
+		// The user may lengthen the overlap, but not shorten it so much that nodes no longer trust the control plane.
 		overlap = max(overlap, *t.overlap)
 	} else if a.handedOut {
 		overlap = max(overlap, cmp.Or(a.life, t.life))
@@ -125,7 +126,7 @@ func (t turnover) ofKeys() pki.Rotation {
 }
 
 // rotate advances rotations by one step. A step that other pods must load first waits until all pods of the control
-// plane run with its result.
+// plane have loaded the result of the previous step.
 func (p *pass) rotate(ctx context.Context) error {
 	if p.wrote {
 		return nil

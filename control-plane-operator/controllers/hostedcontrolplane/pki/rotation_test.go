@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// deploy adds a component with one pod that has the API server's mounts that a rotation changes.
+// deploy adds a component with one pod. The pod has those mounts of the API server that a rotation changes.
 func (w *world) deploy() {
 	w.t.Helper()
 	template := corev1.PodTemplateSpec{
@@ -43,8 +43,8 @@ func (w *world) deploy() {
 	w.roll()
 }
 
-// roll acts as the components phase and a Deployment's controller: a new pod, which has loaded the current mounts,
-// replaces the old one.
+// roll acts as the components phase and the controller of a Deployment. It replaces the pod by one that has loaded the
+// current mounts.
 func (w *world) roll() {
 	w.t.Helper()
 	if err := component.Refresh(w.t.Context(), w.r.Client, namespace); err != nil {
@@ -165,8 +165,8 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// TestProvidersSigner: tenants may rotate all signers of their cluster, except that of the provider's break-glass
-// certificates.
+// TestProvidersSigner checks that tenants can rotate all signers of their cluster, except that of the provider's
+// break-glass certificates.
 func TestProvidersSigner(t *testing.T) {
 	g := NewWithT(t)
 	requests, err := requestsOf("all=1")
@@ -183,7 +183,7 @@ func verifyOptions(w *world) x509.VerifyOptions {
 	return x509.VerifyOptions{Roots: w.bundle(ClientBundle), CurrentTime: w.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }
 
-// TestOneStepAtATime checks that a rotation waits until pods can have loaded what was just written.
+// TestOneStepAtATime checks that a rotation waits until pods have had time to load what was just written.
 func TestOneStepAtATime(t *testing.T) {
 	t.Run("When a reconcile has written any object, it should not take the next rotation step", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)
@@ -247,7 +247,7 @@ func TestRequestsOf(t *testing.T) {
 		{text: "root-ca", wrong: "has no value; write it as in root-ca="},
 		{text: "root=1", wrong: `there is no signer "root"; there are cluster-signer-ca, customer-system-admin-signer`},
 	} {
-		t.Run("When the annotation is "+tc.text+" it should be understood", func(t *testing.T) {
+		t.Run("When the annotation is "+tc.text+" it should return the mark of each signer", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := requestsOf(tc.text)
 			if tc.wrong != "" {
@@ -265,7 +265,7 @@ func TestWrongRotation(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
 		"an unknown signer": {RotationAnnotation: "etcd=1"}, "an overlap in days": {OverlapAnnotation: "8d"}, "a negative overlap": {OverlapAnnotation: "-1h"},
 	} {
-		t.Run("When an annotation says "+name+" it should be said, and certificates made all the same", func(t *testing.T) {
+		t.Run("When an annotation has "+name+" it should return an error and still issue certificates", func(t *testing.T) {
 			g := NewWithT(t)
 			w.annotate(annotations)
 			g.Expect(w.pass()).To(MatchError(ContainSubstring("annotation hypershift.openshift.io/")))

@@ -19,10 +19,10 @@ type authority struct {
 	// overlap is the minimum time that a previous authority stays trusted after the control plane stops using certificates
 	// that it signed.
 	overlap time.Duration
-	// handedOut reports that users copy the certificates that the authority signs. A previous authority is then trusted
-	// for their lifetime, unless the cluster overrides that.
+	// handedOut reports that users copy the certificates that the authority signs. A previous authority then stays
+	// trusted for the lifetime of such a certificate, unless the cluster overrides that.
 	handedOut bool
-	// life is the lifetime of those certificates; zero means the cluster's setting for all certificates.
+	// life is the lifetime of the certificates that users copy; zero means the cluster's setting for all certificates.
 	life time.Duration
 	// onNodes reports that machines get the authority only when they are installed.
 	onNodes bool
@@ -129,8 +129,8 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 	return list, nil
 }
 
-// etcdPeers returns the names of the individual members. A peer's certificate must name the address that the peer calls
-// from; with a wildcard, that needs reverse DNS. The largest etcd has three members.
+// etcdPeers returns the names of the individual members. A peer's certificate must name the address that the peer
+// calls from. If it only had a wildcard name, the check would need reverse DNS. The largest etcd has three members.
 func etcdPeers(namespace string) []string {
 	var names []string
 	for _, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {

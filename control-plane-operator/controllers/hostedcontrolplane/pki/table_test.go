@@ -40,14 +40,15 @@ func listed(t *testing.T, edit func(*hyperv1.HostedControlPlane, *component.Infr
 	return byName
 }
 
-// TestNamesOfTheAPIServer: a client rejects a server whose certificate does not name the server's address.
+// TestNamesOfTheAPIServer checks the names in the API server's certificate: a client rejects a certificate that does
+// not name the address that it dialed.
 func TestNamesOfTheAPIServer(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(*hyperv1.HostedControlPlane, *component.Infra)
 		want []string
 	}{
-		{"nothing special is asked for", func(*hyperv1.HostedControlPlane, *component.Infra) {}, []string{"192.0.2.10", "172.31.0.1", "kubernetes.default.svc", "localhost"}},
+		{"the spec has only defaults", func(*hyperv1.HostedControlPlane, *component.Infra) {}, []string{"192.0.2.10", "172.31.0.1", "kubernetes.default.svc", "localhost"}},
 		{"services have addresses of both families", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
 			hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/24")}, {CIDR: *ipnet.MustParseCIDR("fd02::/112")}}
 		}, []string{"10.0.0.1", "fd02::1"}},
@@ -64,7 +65,7 @@ func TestNamesOfTheAPIServer(t *testing.T) {
 			hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{}
 		}, []string{"192.0.2.10"}},
 	} {
-		t.Run("When "+tc.name+" its certificate should have the names by which it is found", func(t *testing.T) {
+		t.Run("When "+tc.name+" its certificate should name the addresses that clients use", func(t *testing.T) {
 			NewWithT(t).Expect(listed(t, tc.edit)[KASServer].leaf.Hosts).To(ContainElements(tc.want))
 		})
 	}
@@ -88,15 +89,15 @@ func TestIgnitionCertificate(t *testing.T) {
 	})
 }
 
-// TestWhoIsTrusted: a certificate whose signer is in no bundle is useless, and a signer in an unrelated bundle grants
-// too much.
+// TestWhoIsTrusted checks which bundles contain which signers. A certificate whose signer is in no bundle is useless,
+// and a signer in an unrelated bundle grants too much.
 func TestWhoIsTrusted(t *testing.T) {
 	trusts := map[string][]string{}
 	for _, b := range bundles {
 		trusts[b.configMap] = b.signers
 	}
 	for name, c := range listed(t, func(*hyperv1.HostedControlPlane, *component.Infra) {}) {
-		t.Run("When the certificate is "+name+" it should be trusted where it is shown", func(t *testing.T) {
+		t.Run("When the certificate is "+name+" the bundle that verifies it should contain its signer", func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(Signers()).To(ContainElement(c.signer))
 			if !c.leaf.Client || c.leaf.Server {
@@ -115,13 +116,14 @@ func TestWhoIsTrusted(t *testing.T) {
 		})
 	}
 	for _, signer := range []string{EtcdSigner, AggregatorSigner, RootCA, IgnitionCA} {
-		t.Run("When the signer is "+signer+" it should let no client into the API server", func(t *testing.T) {
+		t.Run("When the signer is "+signer+" the API server should not accept its client certificates", func(t *testing.T) {
 			NewWithT(t).Expect(trusts[ClientBundle]).NotTo(ContainElement(signer))
 		})
 	}
 }
 
-// TestAuthorities: certificates contain these names, which are not those of the Secrets.
+// TestAuthorities checks the common names of authorities, which certificates contain. They differ from the names of
+// the Secrets.
 func TestAuthorities(t *testing.T) {
 	t.Run("When it creates the CAs, their subjects should say what they sign", func(t *testing.T) {
 		w, names := newWorld(t), map[string]string{}
@@ -204,7 +206,8 @@ func TestKubeconfigs(t *testing.T) {
 	})
 }
 
-// TestOverlaps: a previous signer stays trusted as long as its certificates may live, also outside the cluster.
+// TestOverlaps checks that a previous signer stays trusted as long as its certificates may be in use, also outside the
+// cluster.
 func TestOverlaps(t *testing.T) {
 	const year = pki.DefaultValidity
 	overlaps := func(t *testing.T, text string, life time.Duration) map[string]time.Duration {
@@ -230,20 +233,20 @@ func TestOverlaps(t *testing.T) {
 		signer     string
 		want       time.Duration
 	}{
-		{"nothing is said", "", 0, RootCA, 0},
-		{"nothing is said, whose certificates nodes keep,", "", 0, ClusterSignerCA, week},
-		{"nothing is said, whose certificates administrators carry away,", "", 0, SystemAdminSigner, year},
-		{"certificates live a day, which administrators carry away,", "", 24 * time.Hour, SystemAdminSigner, 24 * time.Hour},
-		{"certificates live a day, and break glass by its own time,", "", 24 * time.Hour, CustomerBreakGlassSigner, BreakGlassCertificateLife},
-		{"no lifetime is set, and tokens are not counted,", "", 24 * time.Hour, ServiceAccountKeys, year},
-		{"the overlap is 0s, but nodes would be cut off", "0s", 0, ClusterSignerCA, week},
+		{"no overlap is set", "", 0, RootCA, 0},
+		{"no overlap is set and nodes keep the certificates,", "", 0, ClusterSignerCA, week},
+		{"no overlap is set and administrators copy the certificates,", "", 0, SystemAdminSigner, year},
+		{"certificates that administrators copy live a day,", "", 24 * time.Hour, SystemAdminSigner, 24 * time.Hour},
+		{"certificates live a day and those for break glass longer,", "", 24 * time.Hour, CustomerBreakGlassSigner, BreakGlassCertificateLife},
+		{"certificates live a day and tokens up to a year,", "", 24 * time.Hour, ServiceAccountKeys, year},
+		{"the overlap is 0s, but nodes still need it", "0s", 0, ClusterSignerCA, week},
 		{"the overlap is 0s", "0s", 0, SystemAdminSigner, 0},
 		{"the overlap is 0s, for tokens", "0s", 0, ServiceAccountKeys, 0},
 		{"the overlap is a month", "720h", 0, RootCA, 720 * time.Hour},
 		{"the overlap is a month, which is longer than nodes need", "720h", 0, ClusterSignerCA, 720 * time.Hour},
 		{"the overlap is a month, for tokens", "720h", 0, ServiceAccountKeys, 720 * time.Hour},
 	} {
-		t.Run("When "+tc.name+" the former "+tc.signer+" should be trusted for as long as it must", func(t *testing.T) {
+		t.Run("When "+tc.name+" the previous "+tc.signer+" should stay trusted long enough", func(t *testing.T) {
 			NewWithT(t).Expect(overlaps(t, tc.text, tc.life)[tc.signer]).To(Equal(tc.want))
 		})
 	}
@@ -260,7 +263,7 @@ func TestOwnEtcd(t *testing.T) {
 		{"unmanaged without an unmanaged block", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged}, false},
 		{"the user's", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{}}, true},
 	} {
-		t.Run("When etcd is "+tc.name+" it should decide which program creates its certificates", func(t *testing.T) {
+		t.Run("When etcd is "+tc.name+" it should report whether the user provides it", func(t *testing.T) {
 			NewWithT(t).Expect(BringsEtcd(&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Etcd: tc.spec}})).To(Equal(tc.want))
 		})
 	}
@@ -273,7 +276,7 @@ func TestOwnEtcd(t *testing.T) {
 
 func TestRenewalFraction(t *testing.T) {
 	for text, want := range map[string]float64{"0.7": 0.7, "70": 0.7, "99": 0.99, "1": 0.01, "0.999": 0.999, "0": 0, "100": 0, "-1": 0, "NaN": 0, "": 0, "70%": 0, "Inf": 0} {
-		t.Run("When it is "+text+" it should be a part of a life or nothing", func(t *testing.T) {
+		t.Run("When the text is "+text+" it should return a fraction below 1 or an error", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := RenewalFraction(text)
 			g.Expect(got).To(Equal(want))

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAvailability checks all workloads of a highly available control plane: those with several replicas survive the
-// failure of a host and a drain.
+// TestAvailability checks all workloads of a highly available control plane. Workloads with several replicas must
+// survive the failure of a host and a drain.
 func TestAvailability(t *testing.T) {
 	scope := newScope(controlPlane(everything, highlyAvailable), everythingNeeds(t)...)
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"
@@ -42,7 +42,7 @@ func TestAvailability(t *testing.T) {
 	g.Expect(several).To(BeNumerically(">=", 5), "etcd, the API server, its two controllers and the ignition-server")
 }
 
-// check returns 1 for a workload of several replicas.
+// check checks one workload. It returns 1 if the workload has several replicas, and 0 otherwise.
 func check(t *testing.T, name string, replicas int32, pod corev1.PodTemplateSpec, budgets []policyv1.PodDisruptionBudget) int {
 	t.Helper()
 	if pod.Spec.PriorityClassName == "" {

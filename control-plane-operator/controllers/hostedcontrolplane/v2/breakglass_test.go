@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/breakglass"
 )
 
-// TestBreakGlass logs an administrator of each signer in to a real API server and revokes one signer. Only that
-// signer's old certificates are then rejected.
+// TestBreakGlass logs an administrator of each signer in to a real API server and revokes one signer. The API server
+// then rejects the old certificates of that signer, and of no other.
 func TestBreakGlass(t *testing.T) {
 	r := newTurn(t)
 	customer, sre := certificatesv1alpha1.CustomerBreakGlassSigner, certificatesv1alpha1.SREBreakGlassSigner

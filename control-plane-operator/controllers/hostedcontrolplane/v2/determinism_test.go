@@ -18,10 +18,10 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// passes is large enough that a random map order cannot stay the same by chance.
+// passes is the number of renderings. It is so large that a random map order would show.
 const passes = 50
 
-// TestDeterminism renders all components repeatedly: the same input must give the same output, or pods would roll out
+// TestDeterminism renders all components repeatedly. The same input must give the same output, or pods would roll out
 // endlessly.
 func TestDeterminism(t *testing.T) {
 	scope := newScope(controlPlane(everything, highlyAvailable, severalOfEach), everythingNeeds(t)...)

@@ -13,7 +13,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestEachFieldWithoutEffect: a user that sets one field gets a report about that field only.
+// TestEachFieldWithoutEffect checks that a user that sets one field gets a report about that field only.
 func TestEachFieldWithoutEffect(t *testing.T) {
 	type config = hyperv1.ClusterConfiguration
 	configured := func(c config) func(*hyperv1.HostedControlPlaneSpec) {
@@ -127,7 +127,7 @@ func TestAllFaultsAreSaid(t *testing.T) {
 		ContainSubstring("etcd.unmanaged.endpoint"), ContainSubstring("restoreSnapshotURL"))))
 }
 
-// TestRefusalsAreOfTheAPIServer checks that Refusals returns the settings that components leave out.
+// TestRefusalsAreOfTheAPIServer checks that Refusals returns the settings that the API server does not get.
 func TestRefusalsAreOfTheAPIServer(t *testing.T) {
 	hcp := controlPlane(func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "lost"}
@@ -138,7 +138,8 @@ func TestRefusalsAreOfTheAPIServer(t *testing.T) {
 	g.Expect(refusals).To(ConsistOf(MatchError(ContainSubstring("auditWebhook: Secret lost"))))
 }
 
-// TestUnwantedComponents: a component that a cluster no longer asks for is deleted, and the user's own objects stay.
+// TestUnwantedComponents checks that a component that a cluster no longer asks for is deleted, and that the user's own
+// objects stay.
 func TestUnwantedComponents(t *testing.T) {
 	scope := newScope(controlPlane())
 	pass := func() []string {

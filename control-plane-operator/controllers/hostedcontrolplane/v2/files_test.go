@@ -65,7 +65,7 @@ func checkFiles(t *testing.T, scope *component.Scope, workload string, pod corev
 	for i, container := range append(pod.InitContainers, pod.Containers...) {
 		told := strings.Join(container.Args, " ")
 		if i >= len(pod.InitContainers) {
-			// The configuration belongs to the pod's program.
+			// The container uses the configuration files in its volumes, so they count as its flags do.
 			told += texts
 		}
 		for _, file := range mounted.FindAllString(told, -1) {
@@ -78,7 +78,8 @@ func checkFiles(t *testing.T, scope *component.Scope, workload string, pod corev
 	return count
 }
 
-// contentOf returns the files of a volume, nil if programs write to it, and the text of files that may refer to others.
+// contentOf returns the files of a volume, nil if programs write to it, and the text of those files that may refer to
+// other files.
 func contentOf(t *testing.T, scope *component.Scope, workload string, volume corev1.Volume) (files []string, text string) {
 	t.Helper()
 	get := func(name string, optional *bool, into client.Object) {

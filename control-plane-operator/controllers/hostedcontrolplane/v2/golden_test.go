@@ -38,7 +38,7 @@ func TestManifests(t *testing.T) {
 		{name: "everything", edit: everything, objects: everythingNeeds(t)},
 	}
 	for _, tc := range cases {
-		t.Run("When a control plane is "+tc.name+" it should render its manifests as they are on file", func(t *testing.T) {
+		t.Run("When a control plane is "+tc.name+" it should render the manifests of the golden file", func(t *testing.T) {
 			scope := newScope(controlPlane(tc.edit), tc.objects...)
 			scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"
 			for _, c := range Kubernetes(Config{ConfigOperatorImage: "registry.example/hypershift:latest"}) {

@@ -31,8 +31,9 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestKeyRotation takes two real API servers of one etcd through every step, one after the other. It reads and writes
-// Secrets through both at every boundary: when encryption is first enabled, and when the key changes.
+// TestKeyRotation takes two real API servers of one etcd through every step of a migration, one after the other.
+// Between any two steps, it reads and writes Secrets through both. It covers the first encryption and a change of the
+// key.
 func TestKeyRotation(t *testing.T) {
 	r := newRotation(t, 2)
 	r.settle()
@@ -47,7 +48,7 @@ func TestKeyRotation(t *testing.T) {
 // configHash is the annotation of a pod template that changes with the files of its pods.
 const configHash = "component.hypershift.openshift.io/config-hash"
 
-// rotation is a control plane with one or more API servers, whose pods this test replaces as a Deployment would.
+// rotation is a control plane with one or more API servers. The test replaces their pods as a Deployment would.
 type rotation struct {
 	t       *testing.T
 	scope   *component.Scope
@@ -92,7 +93,7 @@ func (r *rotation) config() *corev1.Secret {
 	return config
 }
 
-// use makes the cluster ask for a key in a Secret, and continues until it is the only one.
+// use makes the cluster ask for a key in a Secret, and continues until no other key is in use.
 func (r *rotation) use(what, key string) {
 	r.t.Helper()
 	r.goOver(what, &hyperv1.SecretEncryptionSpec{
@@ -100,7 +101,7 @@ func (r *rotation) use(what, key string) {
 	})
 }
 
-// goOver makes the cluster ask for another encryption, and continues until it is the only one.
+// goOver makes the cluster ask for a different encryption, and continues until the migration is completed.
 func (r *rotation) goOver(what string, to *hyperv1.SecretEncryptionSpec) {
 	r.t.Helper()
 	r.scope.HCP.Spec.SecretEncryption = to

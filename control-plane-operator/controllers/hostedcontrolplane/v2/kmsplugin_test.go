@@ -18,7 +18,7 @@ import (
 	"k8s.io/kms/pkg/service"
 )
 
-// plugin implements the KMS v2 protocol with keys in memory: the last one encrypts.
+// plugin implements the KMS v2 protocol with keys in memory. It encrypts with the last key.
 type plugin struct {
 	t      *testing.T
 	socket string
@@ -29,7 +29,7 @@ type plugin struct {
 	last string
 }
 
-// newPlugin serves on the socket of a plugin of that name below a directory.
+// newPlugin starts a plugin of that name, which serves on its socket below a directory.
 func newPlugin(t *testing.T, sockets, name string) *plugin {
 	t.Helper()
 	p := &plugin{t: t, socket: filepath.Join(sockets, name, "kms.sock"), keys: map[string]cipher.AEAD{}}
@@ -58,7 +58,7 @@ func (p *plugin) serve() {
 	p.t.Cleanup(p.stop)
 }
 
-// take adds a key that encrypts from now on.
+// take adds a key. The plugin encrypts with it from now on.
 func (p *plugin) take(id string) {
 	key := make([]byte, 32)
 	_, err := rand.Read(key)

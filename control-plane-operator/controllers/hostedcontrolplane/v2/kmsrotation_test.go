@@ -25,12 +25,13 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestKMSPlugin makes a real API server encrypt with a plugin: from a key in a Secret to the plugin, to another key of
-// the plugin, without the plugin, and back. Secrets are read and written at every boundary.
+// TestKMSPlugin makes a real API server encrypt with a plugin. It migrates from a key in a Secret to the plugin, to a
+// second key of the plugin, and back to a Secret. It reads and writes Secrets at every step. It also stops the plugin
+// and checks what still works.
 func TestKMSPlugin(t *testing.T) {
 	testenv.Long(t)
 	r := newRotation(t, 1)
-	// Paths of sockets must be short, and a test's directories are not.
+	// The path of a socket must be short, and t.TempDir returns long paths.
 	sockets, err := os.MkdirTemp("", "kms")
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +189,8 @@ func (r *rotation) lives(i int) {
 	}
 }
 
-// replaceUnready restarts a server whose plugin is down: it must not count as started, and reads no Secret.
+// replaceUnready restarts a server whose plugin is down. The server must not count as started, and must not be able to
+// read Secrets.
 func (r *rotation) replaceUnready(i int) {
 	r.t.Helper()
 	m, kas := r.servers[i], kubeapiserver.New()

@@ -70,7 +70,7 @@ func TestLogins(t *testing.T) {
 		"an empty value for a required claim":  {with("hd", ""), nil},
 	}
 	for name, tc := range tokens {
-		t.Run("When a token has "+name+" it should be known whether it lets in", func(t *testing.T) {
+		t.Run("When a token has "+name+" it should be accepted or rejected", func(t *testing.T) {
 			config := rest.AnonymousClientConfig(m.guestConfig())
 			config.BearerToken = tc.token
 			expectLogin(t, config, tc.want)
@@ -83,7 +83,7 @@ func TestLogins(t *testing.T) {
 		"the user's own signer":           {signer, &authenticationv1.UserInfo{Username: "bob", Groups: []string{"ops", "system:authenticated"}}},
 		"another signer of the same name": {fixture.CA(t, "house"), nil},
 	} {
-		t.Run("When a client certificate is of "+name+" it should be known whether it lets in", func(t *testing.T) {
+		t.Run("When a client certificate is from "+name+" it should be accepted or rejected", func(t *testing.T) {
 			leaf, err := tc.signer.Issue(pki.Leaf{Name: pki.Name{CommonName: "bob", Organizations: []string{"ops"}}, Client: true}, pki.Lifetime{}, time.Now())
 			if err != nil {
 				t.Fatal(err)
@@ -125,7 +125,8 @@ func whoAmI(ctx context.Context, config *rest.Config) (*authenticationv1.UserInf
 	return &review.Status.UserInfo, nil
 }
 
-// expectLogin: without an expected user, the API server must reject the client.
+// expectLogin checks that the API server authenticates the client as the expected user, or rejects the client if no
+// user is expected.
 func expectLogin(t *testing.T, config *rest.Config, want *authenticationv1.UserInfo) {
 	t.Helper()
 	got, err := whoAmI(t.Context(), config)

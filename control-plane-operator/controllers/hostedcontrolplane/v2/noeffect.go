@@ -56,7 +56,7 @@ func ofControlPlane(fields *set, spec hyperv1.HostedControlPlaneSpec) {
 	ofKubeVirt(fields, ptr.Deref(spec.Platform.Kubevirt, hyperv1.KubevirtPlatformSpec{}))
 }
 
-// ofKubeVirt adds the settings for the storage driver of an OpenShift release.
+// ofKubeVirt adds the KubeVirt settings that only the storage driver of an OpenShift release uses.
 func ofKubeVirt(fields *set, spec hyperv1.KubevirtPlatformSpec) {
 	fields.add(spec.StorageDriver != nil, "platform.kubevirt.storageDriver")
 }

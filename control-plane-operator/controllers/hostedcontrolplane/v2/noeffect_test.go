@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 		}, "platform.aws is missing"},
 	}
 	for _, tc := range cases {
-		t.Run("When a cluster asks for "+tc.name+" it should report if that is supported", func(t *testing.T) {
+		t.Run("When a cluster asks for "+tc.name+" it should report whether that is supported", func(t *testing.T) {
 			g := NewWithT(t)
 			err := Validate(controlPlane(tc.edit))
 			if tc.want == "" {
@@ -85,7 +85,7 @@ func TestAllocatesNodeCIDRs(t *testing.T) {
 		{hyperv1.Other, ptr.To(hyperv1.AllocateNodeCIDRsEnabled), true},
 	}
 	for _, tc := range cases {
-		t.Run("When the network is "+string(tc.network)+" it should decide which program allocates addresses", func(t *testing.T) {
+		t.Run("When the network is "+string(tc.network)+" it should report whether the control plane allocates CIDRs", func(t *testing.T) {
 			hcp := controlPlane(func(hcp *hyperv1.HostedControlPlane) {
 				hcp.Spec.Networking.NetworkType, hcp.Spec.Networking.AllocateNodeCIDRs = tc.network, tc.allocate
 			})
@@ -100,7 +100,7 @@ func TestTLSProfile(t *testing.T) {
 			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{TLSSecurityProfile: p}}
 		}))
 	}
-	t.Run("When no TLS profile is set, it should be TLS 1.2 with modern suites only", func(t *testing.T) {
+	t.Run("When no TLS profile is set, it should use TLS 1.2 with modern suites only", func(t *testing.T) {
 		g := NewWithT(t)
 		p := profile(nil)
 		g.Expect(p.MinVersion).To(Equal("VersionTLS12"))
@@ -108,7 +108,7 @@ func TestTLSProfile(t *testing.T) {
 		g.Expect(p.Ciphers).To(HaveLen(6))
 		g.Expect(p.Ciphers).To(ContainElement("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"))
 	})
-	t.Run("When the TLS profile is Modern, it should be TLS 1.3 without a choice of suites", func(t *testing.T) {
+	t.Run("When the TLS profile is Modern, it should use TLS 1.3 and set no suites", func(t *testing.T) {
 		g := NewWithT(t)
 		p := profile(&configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType})
 		g.Expect(p.MinVersion).To(Equal("VersionTLS13"))

@@ -25,7 +25,8 @@ import (
 // ownSecret is the Secret with which the user grants access.
 const ownSecret = "own-etcd"
 
-// TestOwnEtcd lets real API servers store data in an etcd that the user runs, which accepts clients of the user's CA.
+// TestOwnEtcd lets real API servers store data in an etcd that the user runs. It accepts only clients of the user's
+// CA.
 func TestOwnEtcd(t *testing.T) {
 	testenv.Long(t)
 	findBinaries(t)
@@ -71,7 +72,7 @@ func TestOwnEtcd(t *testing.T) {
 		"does not run":                        {"https://" + testenv.FreeAddress(t), ca, ca, "connection refused"},
 	}
 	for name, tc := range refused {
-		t.Run("When the user's etcd "+name+" the API server should not start and one sentence should say why", func(t *testing.T) {
+		t.Run("When the user's etcd "+name+" the API server should not start and the error should be one sentence", func(t *testing.T) {
 			m := newOwnMachine(t, tc.url, tc.signer, tc.was)
 			p := m.launch(kubeapiserver.New())
 			if err := m.waitStarted(p.container, p.exited); err == nil {
@@ -128,7 +129,7 @@ func newOwnMachine(t *testing.T, url string, signer, trusted *supportpki.KeyPair
 		t.Fatal(err)
 	}
 	m := newMachine(t, hcp, userSecret(t, signer, trusted))
-	// The URL of the user's etcd is already local, so its port is not changed.
+	// The URL of the user's etcd is already local, so the test must not replace its port.
 	m.ports = map[string]string{"6443": m.ports["6443"]}
 	m.reconcile()
 	return m

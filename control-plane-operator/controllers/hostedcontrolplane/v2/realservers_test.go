@@ -112,8 +112,8 @@ func findBinaries(t *testing.T) string {
 	return ""
 }
 
-// run starts the main container of a component's pod and waits until its startup and readiness probes succeed. It
-// returns a function that stops it, which also happens at the end of the test.
+// run starts the main container of a component's pod and waits until its startup and readiness probes succeed. The
+// returned function stops the program, which also stops at the end of the test.
 func (m *machine) run(c *component.Component) (stop func()) {
 	m.t.Helper()
 	p := m.launch(c)
@@ -255,7 +255,7 @@ func (m *machine) localizeEtcd(text string) string {
 	return strings.ReplaceAll(text, "/var/lib/data", filepath.Join(m.root, "etcd", "data"))
 }
 
-// portNumber matches a port after a host name, and in a flag of its own.
+// portNumber matches a port after a host name, or the value of the flag --secure-port.
 var portNumber = regexp.MustCompile(`:\d+\b|^--secure-port=\d+$`)
 
 // localize changes paths, names and ports of the pod to those of the local machine.
@@ -352,7 +352,7 @@ func (m *machine) guestConfig() *rest.Config {
 	return config
 }
 
-// useCluster proves that the four programs work together: a Deployment's pod is created and only waits for a node.
+// useCluster checks that the four programs work together: a Deployment's pod is created and only waits for a node.
 func (m *machine) useCluster() {
 	m.t.Helper()
 	guest := kubernetes.NewForConfigOrDie(m.guestConfig())

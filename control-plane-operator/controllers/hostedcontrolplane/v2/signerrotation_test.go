@@ -87,7 +87,7 @@ func TestSignerRotation(t *testing.T) {
 	r.refused("service account of before", before["service account"])
 	for name, config := range r.clients("after") {
 		r.works(name+" of after", config)
-		// A machine that was installed earlier only knows the first authority.
+		// A machine that was installed earlier only trusts the first authority.
 		config = rest.CopyConfig(config)
 		config.CAData = before["node"].CAData
 		r.works(name+" of after with the first authority", config)
@@ -267,7 +267,7 @@ func (r *turn) refused(who string, config *rest.Config) {
 	}
 }
 
-// kubelet returns a server like the kubelet of a machine that was installed earlier: it knows the authorities of that
+// kubelet returns a server like the kubelet of a machine that was installed earlier: it trusts the authorities of that
 // time.
 func (r *turn) kubelet() *httptest.Server {
 	r.t.Helper()

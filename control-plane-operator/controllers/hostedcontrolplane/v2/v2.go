@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v2 lists the components of a hosted control plane. Each has a directory here. The list is the order of
-// reconciliation; the dependencies of a component decide what it waits for.
+// Package v2 lists the components of a hosted control plane. Each component has a directory here. The components are
+// reconciled in the order of the list. A component's dependencies decide what it waits for.
 package v2
 
 import (

@@ -27,8 +27,8 @@ func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPl
 	return kubeapiserver.Refusals(ctx, c, hcp)
 }
 
-// validatePlatform requires the AWS block: like upstream's, the schema accepts AWS without it, and there is no default
-// for it.
+// validatePlatform requires the AWS block. As in upstream HyperShift, the schema accepts AWS without it, and there is
+// no default for it.
 func validatePlatform(hcp *hyperv1.HostedControlPlane) error {
 	if hcp.Spec.Platform.Type == hyperv1.AWSPlatform && hcp.Spec.Platform.AWS == nil {
 		return errors.New("platform.aws is missing, which platform.type AWS needs: set it")
@@ -36,7 +36,7 @@ func validatePlatform(hcp *hyperv1.HostedControlPlane) error {
 	return nil
 }
 
-// validateRestore rejects a restore that is not supported: a cluster that starts empty instead of restored would
+// validateRestore rejects a restore that is not supported. Without this check the cluster would start empty, and
 // overwrite external state.
 func validateRestore(hcp *hyperv1.HostedControlPlane) error {
 	managed := hcp.Spec.Etcd.Managed

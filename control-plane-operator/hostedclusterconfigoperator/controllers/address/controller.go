@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package address migrates the guest to another address of its control plane. It asks the node-agent of each node to
-// use the first address of the HostedControlPlane, and reports there which nodes do not use it yet.
+// Package address migrates the guest to a new address of its control plane. It asks the node-agent of each node to use
+// the first address of the HostedControlPlane. It reports in the status of the HostedControlPlane which nodes do not
+// use that address yet.
 package address
 
 import (
@@ -41,7 +42,7 @@ const (
 	fieldOwner = client.FieldOwner("hosted-cluster-config-operator-address")
 	// lookAgain is the requeue interval during a migration.
 	lookAgain = 10 * time.Second
-	// underway is how long after a new address was published user-data may still contain a previous one.
+	// underway is how long user-data may still contain a previous address after a new one was published.
 	underway = 5 * time.Minute
 )
 
@@ -51,7 +52,7 @@ type Reconciler struct {
 	Guest client.Client
 	// Management reads the HostedControlPlane and Machines, and writes the status of the HostedControlPlane.
 	Management client.Client
-	// Pause is honored.
+	// Pause evaluates the pause of the cluster, during which no node migrates.
 	Pause pause.Gate
 }
 
@@ -91,7 +92,8 @@ type scope struct {
 	hcp *hyperv1.HostedControlPlane
 	// first is the address that all nodes should use.
 	first hyperv1.ServedAddress
-	// waiting lists what does not use it yet; arrived is the number of nodes that do.
+	// waiting lists the nodes, pods and machines that do not use the address yet. arrived is the number of nodes that use
+	// it.
 	waiting []string
 	arrived int32
 }
@@ -112,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// observe stops if there is only one address: the nodes were installed with it.
+// observe stops if there is only one address: all nodes already use it.
 func observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
 	if len(hcp.Status.ServedAddresses) < 2 {
 		return nil, phase.ErrStop
@@ -120,7 +122,7 @@ func observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error)
 	return &scope{hcp: hcp, first: hcp.Status.ServedAddresses[0]}, nil
 }
 
-// moveNodes asks each node that uses another address to use the first.
+// moveNodes asks each node that uses a different address to use the first.
 func (r *Reconciler) moveNodes(ctx context.Context, s *scope) (ctrl.Result, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Guest.List(ctx, nodes); err != nil {

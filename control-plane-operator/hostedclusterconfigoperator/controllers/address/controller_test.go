@@ -86,8 +86,8 @@ func (w *world) refresh() {
 	w.Expect(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)).To(Succeed())
 }
 
-// pass returns the status of the HostedControlPlane after a reconcile. During a migration it must requeue, since not
-// everything is watched.
+// pass runs a reconcile and returns the status of the HostedControlPlane. During a migration the reconcile must
+// requeue, since no watch reports some changes.
 func (w *world) pass() string {
 	w.t.Helper()
 	result, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})

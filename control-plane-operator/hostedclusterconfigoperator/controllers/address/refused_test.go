@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals: after a failed read the controller must not report that all nodes use the address, because the previous
-// one would be dropped.
+// TestRefusals checks that after a failed read the controller does not report that all nodes use the address. The
+// previous address would be dropped too early.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.node("old", former)

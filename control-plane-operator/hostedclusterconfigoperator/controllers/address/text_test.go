@@ -35,19 +35,19 @@ func TestDescribe(t *testing.T) {
 		annotations map[string]string
 		want        string
 	}{
-		"says nothing":               {nil, "node a has a node-agent that cannot migrate (delete its Machine, or update its pool in place)"},
-		"says only what is wrong":    {map[string]string{nodeupdate.AddressMessage: "broken"}, "node a has a node-agent that cannot migrate (delete its Machine, or update its pool in place)"},
-		"says where it goes":         {map[string]string{nodeupdate.CurrentAddress: "https://192.0.2.9:6443"}, "node a (https://192.0.2.9:6443)"},
-		"says where it goes and why": {map[string]string{nodeupdate.CurrentAddress: "https://192.0.2.9:6443", nodeupdate.AddressMessage: "no route"}, "node a (https://192.0.2.9:6443: no route)"},
+		"reports nothing":                  {nil, "node a has a node-agent that cannot migrate (delete its Machine, or update its pool in place)"},
+		"reports only an error":            {map[string]string{nodeupdate.AddressMessage: "broken"}, "node a has a node-agent that cannot migrate (delete its Machine, or update its pool in place)"},
+		"reports its address":              {map[string]string{nodeupdate.CurrentAddress: "https://192.0.2.9:6443"}, "node a (https://192.0.2.9:6443)"},
+		"reports its address and an error": {map[string]string{nodeupdate.CurrentAddress: "https://192.0.2.9:6443", nodeupdate.AddressMessage: "no route"}, "node a (https://192.0.2.9:6443: no route)"},
 	} {
-		t.Run("When a node "+name+" it should be told how far it is", func(t *testing.T) {
+		t.Run("When a node "+name+" it should return the progress", func(t *testing.T) {
 			NewWithT(t).Expect(describe(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: tc.annotations}})).To(Equal(tc.want))
 		})
 	}
 }
 
-// TestLongWords: messages of nodes are cut between characters. A partial character would be stored differently and
-// written again in each reconcile.
+// TestLongWords checks that messages of nodes are cut between characters. A partial character would be stored
+// differently and written again in each reconcile.
 func TestLongWords(t *testing.T) {
 	g := NewWithT(t)
 	for shift := range 3 {
@@ -60,8 +60,8 @@ func TestLongWords(t *testing.T) {
 	g.Expect(listed([]string{short})).To(Equal(short))
 }
 
-// TestWhatWakes: updates by kubelets and Cluster API several times a minute that do not concern an address trigger no
-// reconcile.
+// TestWhatWakes checks that updates that do not concern an address trigger no reconcile. Kubelets and Cluster API send
+// such updates several times a minute.
 func TestWhatWakes(t *testing.T) {
 	node := func(annotations map[string]string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: annotations}}
@@ -70,13 +70,13 @@ func TestWhatWakes(t *testing.T) {
 		before, after map[string]string
 		want          bool
 	}{
-		"nothing":                {nil, nil, false},
-		"something else":         {nil, map[string]string{"example.com/seen": "now"}, false},
-		"its address":            {nil, map[string]string{nodeupdate.CurrentAddress: "x"}, true},
-		"what is wrong":          {map[string]string{nodeupdate.AddressMessage: "x"}, map[string]string{nodeupdate.AddressMessage: "y"}, true},
-		"nothing of it any more": {map[string]string{nodeupdate.DesiredAddress: "x"}, nil, true},
+		"nothing":             {nil, nil, false},
+		"something else":      {nil, map[string]string{"example.com/seen": "now"}, false},
+		"its address":         {nil, map[string]string{nodeupdate.CurrentAddress: "x"}, true},
+		"a new error":         {map[string]string{nodeupdate.AddressMessage: "x"}, map[string]string{nodeupdate.AddressMessage: "y"}, true},
+		"no address any more": {map[string]string{nodeupdate.DesiredAddress: "x"}, nil, true},
 	} {
-		t.Run("When a node says "+name+" it should be reconciled or ignored", func(t *testing.T) {
+		t.Run("When a node reports "+name+" it should reconcile or ignore it", func(t *testing.T) {
 			NewWithT(t).Expect(annotated().Update(event.UpdateEvent{ObjectOld: node(tc.before), ObjectNew: node(tc.after)})).To(Equal(tc.want))
 		})
 	}

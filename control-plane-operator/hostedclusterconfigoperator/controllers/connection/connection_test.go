@@ -85,7 +85,7 @@ func (w *world) node(name string) {
 	w.must(w.client.Create(w.t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}))
 }
 
-// renew renews Leases by a clock that is wrong.
+// renew renews the Leases of nodes whose clock is wrong.
 func (w *world) renew(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -105,7 +105,7 @@ func (w *world) after(d time.Duration) time.Duration {
 	return result.RequeueAfter
 }
 
-// told returns a condition as status/reason, with its message.
+// told returns a condition as status/reason, and its message.
 func (w *world) told(t hyperv1.ConditionType) (state, message string) {
 	w.t.Helper()
 	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp))
@@ -128,12 +128,12 @@ func TestConnections(t *testing.T) {
 	state := func(c hyperv1.ConditionType) string { s, _ := w.told(c); return s }
 	message := func(c hyperv1.ConditionType) string { _, m := w.told(c); return m }
 
-	step("When there is no node it should not be known, with the reason", func(g Gomega) {
+	step("When there is no node it should report Unknown with a reason", func(g Gomega) {
 		w.after(0)
 		g.Expect(state(towardsNodes)).To(Equal("Unknown/NoWorkerNodesAvailable"))
 		g.Expect(state(towardsAPI)).To(Equal("Unknown/NoWorkerNodesAvailable"))
 	})
-	step("When nodes renew their leases and answer it should be available, whatever their clocks say", func(g Gomega) {
+	step("When nodes renew their Leases and answer it should report True, whatever their clocks show", func(g Gomega) {
 		w.node("a")
 		w.node("b")
 		w.after(10 * time.Second)
@@ -150,14 +150,14 @@ func TestConnections(t *testing.T) {
 		}
 		g.Expect(w.writes.Count).To(Equal(before))
 	})
-	step("When one kubelet does not answer it should name it", func(g Gomega) {
+	step("When one kubelet does not answer it should name the node", func(g Gomega) {
 		w.deaf["a"] = true
 		w.renew("a", "b")
 		w.after(time.Minute)
 		g.Expect(state(towardsNodes)).To(Equal("True/AsExpected"))
 		g.Expect(message(towardsNodes)).To(ContainSubstring("a: dial tcp: i/o timeout"))
 	})
-	step("When none answers it should say what to open", func(g Gomega) {
+	step("When no kubelet answers it should name the port to open", func(g Gomega) {
 		w.deaf["b"] = true
 		w.renew("a", "b")
 		w.after(time.Minute)
@@ -165,7 +165,7 @@ func TestConnections(t *testing.T) {
 		g.Expect(message(towardsNodes)).To(ContainSubstring("TCP 10250"))
 		w.deaf = map[string]bool{}
 	})
-	step("When one node is silent it should name it", func(g Gomega) {
+	step("When one node stops renewing its Lease it should name the node", func(g Gomega) {
 		for range 3 {
 			w.renew("a")
 			w.after(time.Minute)
@@ -173,14 +173,14 @@ func TestConnections(t *testing.T) {
 		g.Expect(state(towardsAPI)).To(Equal("True/AsExpected"))
 		g.Expect(message(towardsAPI)).To(Equal("1 of 2 nodes have not renewed their leases for 2m0s: b"))
 	})
-	step("When all are silent it should say that nodes do not reach the API", func(g Gomega) {
+	step("When all nodes stop renewing it should report that they do not reach the API", func(g Gomega) {
 		for range 3 {
 			w.after(time.Minute)
 		}
 		g.Expect(state(towardsAPI)).To(Equal("False/ConnectionCheckStale"))
 		g.Expect(message(towardsAPI)).To(ContainSubstring("a, b"))
 	})
-	step("When the operator starts anew it should not report before it has looked for a while", func(g Gomega) {
+	step("When the operator restarts it should report nothing new before the second check", func(g Gomega) {
 		w.renew("a", "b")
 		w.r.renewals, w.r.turn = renewals{}, 0
 		before := w.writes.Count
@@ -191,7 +191,7 @@ func TestConnections(t *testing.T) {
 		g.Expect(w.after(secondLook)).To(Equal(interval))
 		g.Expect(state(towardsAPI)).To(Equal("True/AsExpected"))
 	})
-	step("When there are many nodes all should have their turn", func(g Gomega) {
+	step("When there are many nodes it should ask all of them in turn", func(g Gomega) {
 		asked := map[string]int{}
 		w.r.Kubelet = func(_ context.Context, node string) error { asked[node]++; return nil }
 		for i := range 5 {

@@ -24,10 +24,10 @@ import (
 const (
 	// interval is the time between two checks.
 	interval = time.Minute
-	// secondLook is the time to the second check after a start, since the first has nothing to compare with. A kubelet
-	// renews its Lease every 10 s.
+	// secondLook is the time from the first check to the second, which is earlier than usual: the first check has no
+	// previous Leases to compare with. A kubelet renews its Lease every 10 s.
 	secondLook = 20 * time.Second
-	// probed is how many nodes one check asks; the next check asks others.
+	// probed is the number of kubelets that one check asks. The next check continues with other nodes.
 	probed = 3
 )
 

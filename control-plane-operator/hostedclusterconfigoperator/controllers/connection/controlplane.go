@@ -24,7 +24,7 @@ const (
 )
 
 // renewals records when the Lease of each node was last seen to change. The times in Leases come from the nodes' own
-// clocks, which may be wrong; a write that the API server accepted is reliable.
+// clocks, which may be wrong. A new resource version is reliable, since the API server set it.
 type renewals struct {
 	since    time.Time
 	versions map[string]string
@@ -51,8 +51,8 @@ func (r *renewals) observe(leases []coordinationv1.Lease, now time.Time) {
 	r.versions = versions
 }
 
-// controlPlane reports whether nodes reach the API server at its published address, as their Leases show. The result is
-// unknown until they were observed for a while.
+// controlPlane reports whether nodes reach the API server at its published address, as their Leases show. The result
+// is unknown until the Leases were observed for a while.
 func controlPlane(nodes []corev1.Node, r *renewals, now time.Time) (c metav1.Condition, known bool) {
 	t := string(hyperv1.ControlPlaneConnectionAvailable)
 	if len(nodes) == 0 {

@@ -19,7 +19,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// leases returns Leases of nodes, each with a resource version: "a 1".
+// leases returns Leases of nodes. Each argument is a node and the resource version of its Lease: "a 1".
 func leases(states ...string) (all []coordinationv1.Lease) {
 	for _, state := range states {
 		name, version, _ := strings.Cut(state, " ")
@@ -36,7 +36,8 @@ func nodes(names ...string) (all []corev1.Node) {
 	return all
 }
 
-// TestSilence: only an observed change of a Lease proves that a node is connected, and only for two minutes.
+// TestSilence checks that only an observed change of a Lease proves that a node is connected, and only for two
+// minutes.
 func TestSilence(t *testing.T) {
 	const second = time.Second
 	type look struct {
@@ -65,7 +66,7 @@ func TestSilence(t *testing.T) {
 		"a Lease without a node":             {[]look{{0, leases("z 1")}, {staleAfter, leases("z 2")}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
 		"no node":                            {[]look{{0, nil}}, nil, metav1.ConditionUnknown, "There is no node yet"},
 	} {
-		t.Run("When there is "+name+" it should be told what is known, and no more", func(t *testing.T) {
+		t.Run("When there is "+name+" the condition should report what is known", func(t *testing.T) {
 			g, r, at := NewWithT(t), &renewals{}, now
 			for _, l := range tc.looks {
 				at = now.Add(l.after)
@@ -89,7 +90,7 @@ func TestObserveForgets(t *testing.T) {
 	g.Expect(r.since).To(Equal(now), "when looking began does not change")
 }
 
-// TestWhoIsAsked: each check asks a few nodes in turn, and only nodes that should answer.
+// TestWhoIsAsked checks that each check asks a few nodes in turn, and only nodes that should answer.
 func TestWhoIsAsked(t *testing.T) {
 	var asked []string
 	r := &Reconciler{Kubelet: func(_ context.Context, node string) error { asked = append(asked, node); return nil }}
@@ -117,13 +118,13 @@ func TestDataPlane(t *testing.T) {
 		reason string
 		said   string
 	}{
-		"none is there":                {"", nil, metav1.ConditionUnknown, hyperv1.NoWorkerNodesAvailableReason, "There is no Ready node to ask"},
-		"all answer":                   {"", nodes("a", "b"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "The API server reaches kubelets"},
-		"some do not":                  {"ca", nodes("a", "b", "c"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "Some kubelets do not answer: a: deaf; c: deaf"},
-		"none of those asked does":     {"abc", nodes("a", "b", "c", "d"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, "let the pods of the management cluster open TCP 10250 of the nodes: a: deaf; b: deaf; c: deaf"},
-		"the only one does not answer": {"a", nodes("a"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, ": a: deaf"},
+		"no node is Ready":                 {"", nil, metav1.ConditionUnknown, hyperv1.NoWorkerNodesAvailableReason, "There is no Ready node to ask"},
+		"all kubelets answer":              {"", nodes("a", "b"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "The API server reaches kubelets"},
+		"some kubelets do not answer":      {"ca", nodes("a", "b", "c"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "Some kubelets do not answer: a: deaf; c: deaf"},
+		"no kubelet that it asks answers":  {"abc", nodes("a", "b", "c", "d"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, "let the pods of the management cluster open TCP 10250 of the nodes: a: deaf; b: deaf; c: deaf"},
+		"the only kubelet does not answer": {"a", nodes("a"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, ": a: deaf"},
 	} {
-		t.Run("When of the kubelets "+name+" it should be told", func(t *testing.T) {
+		t.Run("When "+name+" the condition should report it", func(t *testing.T) {
 			r := &Reconciler{Kubelet: func(_ context.Context, node string) error {
 				if strings.Contains(tc.deaf, node) {
 					return errors.New("deaf")

@@ -28,7 +28,7 @@ const (
 	nodeGroup      = "system:nodes"
 )
 
-// facts is what a request is compared with.
+// facts is the information that a request is compared with.
 type facts struct {
 	machines []clusterv1.Machine
 	nodes    []corev1.Node
@@ -40,7 +40,7 @@ type facts struct {
 
 // bootstrapper describes bootstrap credentials.
 type bootstrapper struct {
-	// machine is the machine that they were created for, or first used by; empty if neither is known.
+	// machine is the machine that the credentials were created for, or first used by; empty if neither is known.
 	machine string
 	// until is the latest creation time of Machines that may use the shared credentials; zero for credentials that are not
 	// shared.
@@ -159,7 +159,7 @@ func onlyNamesOf(machine *clusterv1.Machine, node string, request *x509.Certific
 	return nil
 }
 
-// onlyUsages requires the one extended usage and rejects usages that the signer does not sign.
+// onlyUsages requires the wanted extended usage and rejects usages that the signer does not sign.
 func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificatesv1.KeyUsage) error {
 	if !slices.Contains(csr.Spec.Usages, wanted) {
 		return fmt.Errorf("usage %q is missing", wanted)

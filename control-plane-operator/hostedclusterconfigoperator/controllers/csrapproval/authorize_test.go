@@ -321,7 +321,7 @@ func TestRelevant(t *testing.T) {
 		want   bool
 	}{
 		"is new": {func(*certificatesv1.CertificateSigningRequest) {}, true},
-		"is another signer's": {func(c *certificatesv1.CertificateSigningRequest) {
+		"is for another signer": {func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
 		}, false},
 		"was approved": {func(c *certificatesv1.CertificateSigningRequest) {
@@ -333,7 +333,7 @@ func TestRelevant(t *testing.T) {
 		"was signed": {func(c *certificatesv1.CertificateSigningRequest) { c.Status.Certificate = []byte("PEM") }, false},
 	}
 	for name, tc := range cases {
-		t.Run("When a request "+name+" it should be known whether it needs a decision", func(t *testing.T) {
+		t.Run("When a request "+name+" it should report whether it needs a decision", func(t *testing.T) {
 			csr := bootstrap(t)
 			tc.change(csr)
 			NewWithT(t).Expect(relevant(csr)).To(Equal(tc.want))

@@ -47,9 +47,9 @@ func (r *Reconciler) bootstrapper(ctx context.Context, csr *certificatesv1.Certi
 	return &bootstrapper{until: until}, err
 }
 
-// sharedUntil returns the latest creation time of Machines that may have booted with the shared certificate. The
-// ignition-server hands out tokens instead since it has the RoleBinding that lets it create them, plus the time to
-// replace its pods.
+// sharedUntil returns the latest creation time of Machines that may have booted with the shared certificate. Once the
+// RoleBinding allows the ignition-server to create tokens, it hands out tokens instead. The result adds the time that
+// an upgrade needs to replace the server's pods.
 func (r *Reconciler) sharedUntil(ctx context.Context) (time.Time, error) {
 	right := &rbacv1.RoleBinding{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: pki.IgnitionUser}, right)

@@ -45,7 +45,7 @@ func authorizeFirst(csr *certificatesv1.CertificateSigningRequest, request *x509
 	return first, nil
 }
 
-// mayBe returns an error if the bootstrap credentials do not belong to the machine.
+// mayBe returns an error if the machine must not use the bootstrap credentials.
 func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	if b.machine != "" && b.machine != machine.Name {
 		return fmt.Errorf("%w: the bootstrap credentials are those of machine %s, not of machine %s", errTaken, b.machine, machine.Name)
@@ -56,8 +56,8 @@ func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	return nil
 }
 
-// identity is what a Machine's annotation stores about its first certificate. Other hardware has another node name, and
-// with it another key.
+// identity returns what the annotation of a Machine stores about its first certificate. A replacement of the hardware
+// changes the node name, and with it the key.
 func (c *claim) identity() string { return c.node + " " + c.key }
 
 // taken reports whether the machine already got a certificate for the node's name with another key.

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
-	// Pause is honored: no node can join a paused cluster.
+	// Pause evaluates the pause of the cluster, during which no node can join.
 	Pause pause.Gate
 }
 
@@ -121,8 +121,8 @@ func (r *Reconciler) refuse(ctx context.Context, csr *certificatesv1.Certificate
 	return nil
 }
 
-// joined deletes the bootstrap credentials of a node that has its first certificate, which its request for a serving
-// certificate proves.
+// joined deletes the bootstrap credentials of a node that has its first certificate. A request for a serving
+// certificate proves that it has one.
 func (r *Reconciler) joined(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, f facts) error {
 	machine := askedFor(csr, f)
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName || machine == nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) joined(ctx context.Context, csr *certificatesv1.Certificate
 	return r.useUp(ctx, machine.Name)
 }
 
-// askedFor returns the Machine whose identity a request asks for; nil for none.
+// askedFor returns the Machine whose identity a request asks for; nil if there is none.
 func askedFor(csr *certificatesv1.CertificateSigningRequest, f facts) *clusterv1.Machine {
 	request, err := parse(csr.Spec.Request)
 	if err != nil {

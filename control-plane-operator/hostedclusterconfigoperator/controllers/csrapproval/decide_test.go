@@ -122,11 +122,11 @@ func TestTokenOf(t *testing.T) {
 	}{
 		"a token": {"system:bootstrap:abcdef", []string{"system:authenticated", pki.BootstrapGroup}, "kube-system/bootstrap-token-abcdef"},
 		"a token without the bootstrap group of nodes": {"system:bootstrap:abcdef", []string{"system:authenticated", "system:bootstrappers:others"}, ""},
-		"what all machines had in common":              {pki.NodeBootstrapper, []string{pki.BootstrapGroup}, ""},
+		"the shared credentials":                       {pki.NodeBootstrapper, []string{pki.BootstrapGroup}, ""},
 		"a node's certificate":                         {"system:node:worker-1", []string{"system:nodes"}, ""},
 		"a name that only contains the token prefix":   {"my-system:bootstrap:abcdef", []string{pki.BootstrapGroup}, ""},
 	} {
-		t.Run("When a request is made with "+name+" its token should be found, or none", func(t *testing.T) {
+		t.Run("When a request is made with "+name+" it should return the token's Secret or nil", func(t *testing.T) {
 			g, secret := NewWithT(t), tokenOf(&certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Username: tc.user, Groups: tc.groups}})
 			if tc.want == "" {
 				g.Expect(secret).To(BeNil())
@@ -152,12 +152,12 @@ func TestBootstrapper(t *testing.T) {
 		"a token that a Machine has used":                  {byToken(t, "abcdef"), []client.Object{token("abcdef", "pool-b")}, "", &bootstrapper{machine: "pool-b"}},
 		"a token that is already deleted":                  {byToken(t, "abcdef"), []client.Object{token("another", "pool-a")}, "", nil},
 		"a token that cannot be read":                      {byToken(t, "abcdef"), nil, "get bootstrap-token-abcdef", nil},
-		"what all had in common, and there are no tokens":  {bootstrap(t), nil, "", &bootstrapper{}},
-		"what all had in common before there were tokens":  {bootstrap(t), []client.Object{right}, "", &bootstrapper{until: made.Add(time.Hour)}},
+		"the shared credentials, and there are no tokens":  {bootstrap(t), nil, "", &bootstrapper{}},
+		"the shared credentials, and there are tokens":     {bootstrap(t), []client.Object{right}, "", &bootstrapper{until: made.Add(time.Hour)}},
 		"the shared credentials, and their end is unknown": {bootstrap(t), []client.Object{right}, "get " + pki.IgnitionUser, nil},
 		"credentials of unknown origin":                    {stranger, []client.Object{right}, "", nil},
 	} {
-		t.Run("When a machine asks with "+name+" it should be known whom that is for", func(t *testing.T) {
+		t.Run("When a machine asks with "+name+" it should return which machine may use it", func(t *testing.T) {
 			b := newBench(t, tc.objects...)
 			b.refuse[tc.dead] = true
 			got, err := b.bootstrapper(t.Context(), tc.csr)
@@ -176,8 +176,8 @@ func TestBootstrapper(t *testing.T) {
 	}
 }
 
-// TestFirstCertificate: the key for a machine is stored before the approval, so that after a crash no other key can get
-// the certificate.
+// TestFirstCertificate checks that the key for a machine is stored before the approval. After a crash, no other key
+// can then get the certificate.
 func TestFirstCertificate(t *testing.T) {
 	settled := []string{"patch pool-a", "patch bootstrap-token-abcdef", "approval csr-1"}
 
@@ -194,7 +194,7 @@ func TestFirstCertificate(t *testing.T) {
 	})
 
 	for i, dead := range settled {
-		t.Run("When "+dead+" fails nothing after it should be done, and the next reconcile should end it", func(t *testing.T) {
+		t.Run("When "+dead+" fails it should stop, and the next reconcile should complete it", func(t *testing.T) {
 			b, csr := newBench(t, worker(), token("abcdef", "")), byToken(t, "abcdef")
 			b.refuse[dead] = true
 			_, err := b.decide(t.Context(), csr)
@@ -268,8 +268,8 @@ func TestTheft(t *testing.T) {
 	})
 }
 
-// TestTokensAreUsedUp: a node that requests its serving certificate has the first one, so its machine no longer needs
-// its token.
+// TestTokensAreUsedUp checks when tokens are deleted. A node that requests its serving certificate has its first
+// certificate, so its machine no longer needs its token.
 func TestTokensAreUsedUp(t *testing.T) {
 	other := token("ghijkl", "pool-a")
 	other.Type = corev1.SecretTypeOpaque
@@ -303,10 +303,10 @@ func TestTokensAreUsedUp(t *testing.T) {
 	})
 }
 
-// TestFacts: a request is not decided with incomplete information.
+// TestFacts checks that a request is not decided with incomplete information.
 func TestFacts(t *testing.T) {
 	for _, kind := range []string{"MachineList", "NodeList", "ClusterList"} {
-		t.Run("When a "+kind+" cannot be read nothing should be decided", func(t *testing.T) {
+		t.Run("When a "+kind+" cannot be read it should decide nothing", func(t *testing.T) {
 			b := newBench(t, worker())
 			b.deadList = kind
 			_, err := b.decide(t.Context(), bootstrap(t))
@@ -325,7 +325,7 @@ func TestFacts(t *testing.T) {
 		"a Machine":                       {[]client.Object{worker()}, true},
 		"Machines of another cluster":     {[]client.Object{elsewhere}, false},
 	} {
-		t.Run("When there is "+name+" it should be known whether nodes are made of Machines", func(t *testing.T) {
+		t.Run("When there is "+name+" it should report whether nodes come from Machines", func(t *testing.T) {
 			b := newBench(t, tc.objects...)
 			f, err := b.facts(t.Context(), bootstrap(t))
 			b.Expect(err).NotTo(HaveOccurred())

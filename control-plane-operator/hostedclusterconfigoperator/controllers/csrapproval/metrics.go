@@ -12,7 +12,7 @@ var refusals = prometheus.NewCounter(prometheus.CounterOpts{
 	Help: "Requests for an identity that another node has, or with another machine's credentials. A value above zero means an attack, or a machine that lost its disk.",
 })
 
-// IdentityRefused is the reason of events about a node that requested, or has, the identity of another Machine.
+// IdentityRefused is the reason of events about a node that requests or uses the identity of another Machine.
 const IdentityRefused = "NodeIdentityRefused"
 
 // CountRefusal counts one refused identity.

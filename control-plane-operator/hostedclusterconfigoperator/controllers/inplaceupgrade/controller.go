@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inplaceupgrade updates nodes to another release or configuration without replacing or reinstalling their
-// machines. It drains a few nodes at a time, asks the node-agent of each to apply the new configuration, and uncordons
-// the node when it is Ready with it.
-//
-// The state of an update is on the Machine in the management cluster, where a node cannot write. An answer on a Node is
-// only trusted for that Node.
+// Package inplaceupgrade updates nodes to a new release or configuration without replacing or reinstalling their
+// machines. It drains a few nodes at a time and asks the node-agent of each to apply the new configuration. It
+// uncordons a node that is Ready with that configuration.
+// The state of an update is on the Machine in the management cluster, where a node cannot write. What a Node reports
+// is only trusted for that Node.
 package inplaceupgrade
 
 import (
@@ -49,7 +48,7 @@ type Reconciler struct {
 	ManagementLive client.Reader
 	// Namespace is the hosted namespace, which holds MachineSets and Machines.
 	Namespace string
-	// Pause is honored, as is that of a MachineSet.
+	// Pause evaluates the pause of the cluster. MachineSets have a pause of their own.
 	Pause pause.Gate
 	// Clock provides the time for timeouts of nodes that do not answer.
 	Clock clock.PassiveClock
@@ -92,7 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// pause returns the pause of the pool, which Cluster API reads from the same annotation, or that of the cluster.
+// pause returns the pause of the pool or that of the cluster. Cluster API reads the pause of the pool from the same
+// annotation.
 func (r *Reconciler) pause(ctx context.Context, ro *rollout) (pause.State, error) {
 	if _, paused := ro.set.Annotations[clusterv1.PausedAnnotation]; paused {
 		return pause.State{Paused: true}, nil
@@ -130,8 +130,8 @@ func (r *Reconciler) observe(ctx context.Context, set *clusterv1.MachineSet) (*r
 	return ro, nil
 }
 
-// readNode reads the node of a member. It bypasses the cache if the node is being updated, because its latest request
-// matters.
+// readNode reads the node of a member. It bypasses the cache if the node is being updated, because the latest
+// annotations matter.
 func (r *Reconciler) readNode(ctx context.Context, m *member) error {
 	var reader client.Reader = r.Guest
 	if m.mark.step != "" {

@@ -449,7 +449,7 @@ func disruptions(t *testing.T, s servers) {
 	})
 }
 
-// hostileNodes lets a node write any value to itself. It can only break its own update.
+// hostileNodes checks that a node that writes false values to itself can only break its own update.
 func hostileNodes(t *testing.T, s servers) {
 	t.Helper()
 	for name, lies := range map[string]map[string]string{
@@ -459,7 +459,7 @@ func hostileNodes(t *testing.T, s servers) {
 		"forged":  {markAnnotation: "fail " + after + " 2000-01-01T00:00:00Z"},
 		"foreign": {hyperv1.DesiredNodeConfigAnnotation: "dddd4444"},
 	} {
-		t.Run("When a node that was not asked says "+name+", all should be updated all the same, one at a time", func(t *testing.T) {
+		t.Run("When a node falsely reports "+name+", it should still update all nodes, one at a time", func(t *testing.T) {
 			w := newWorld(t, s, "lies-"+name, 3)
 			w.aim(after, afterKubelet)
 			w.annotates(w.name(1), lies)

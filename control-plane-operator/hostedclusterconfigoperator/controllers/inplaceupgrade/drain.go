@@ -83,7 +83,7 @@ func (r *Reconciler) evict(ctx context.Context, pod *corev1.Pod) (gone bool, why
 	case err == nil:
 		return false, "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The pod is gone, or another one has its name.
+		// The pod is gone, or a new pod has its name.
 		return apierrors.IsNotFound(err), "", nil
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return false, strings.TrimSuffix(condition.Shorten(err.Error(), maxSentence), "."), nil

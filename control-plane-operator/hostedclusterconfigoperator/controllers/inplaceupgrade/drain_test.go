@@ -44,20 +44,20 @@ func TestStays(t *testing.T) {
 		edit  func(*corev1.Pod)
 		stays bool
 	}{
-		"runs":                           {inPhase(corev1.PodRunning), false},
-		"is to be run":                   {inPhase(corev1.PodPending), false},
-		"has an unknown state":           {inPhase(corev1.PodUnknown), false},
-		"has ended well":                 {inPhase(corev1.PodSucceeded), true},
-		"has ended badly":                {inPhase(corev1.PodFailed), true},
-		"is of a DaemonSet":              {ownedBy("DaemonSet", true), true},
-		"names a DaemonSet among others": {ownedBy("DaemonSet", false), false},
-		"is of a ReplicaSet":             {ownedBy("ReplicaSet", true), false},
-		"is of the kubelet's folder":     {func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }, true},
-		"says that it be skipped":        {labelled("skip"), true},
-		"says so in capitals":            {labelled("Skip"), true},
-		"says something else":            {labelled("drain"), false},
+		"runs":                   {inPhase(corev1.PodRunning), false},
+		"is Pending":             {inPhase(corev1.PodPending), false},
+		"has an unknown state":   {inPhase(corev1.PodUnknown), false},
+		"has succeeded":          {inPhase(corev1.PodSucceeded), true},
+		"has failed":             {inPhase(corev1.PodFailed), true},
+		"belongs to a DaemonSet": {ownedBy("DaemonSet", true), true},
+		"has a DaemonSet as owner but not controller": {ownedBy("DaemonSet", false), false},
+		"belongs to a ReplicaSet":                     {ownedBy("ReplicaSet", true), false},
+		"is a static pod":                             {func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} }, true},
+		"has the drain label skip":                    {labelled("skip"), true},
+		"has the drain label Skip":                    {labelled("Skip"), true},
+		"has the drain label drain":                   {labelled("drain"), false},
 	} {
-		t.Run("When a pod "+name+" it should be known whether it is evicted", func(t *testing.T) {
+		t.Run("When a pod "+name+" it should report whether it stays", func(t *testing.T) {
 			NewWithT(t).Expect(stays(podOn("a", "app", tc.edit))).To(Equal(tc.stays))
 		})
 	}
@@ -74,17 +74,17 @@ func TestDrainAnswers(t *testing.T) {
 		fails  bool
 		asks   bool
 	}{
-		"takes it":                     {nil, nil, []leftover{{pod: "default/app"}}, false, true},
-		"has it no more":               {apierrors.NewNotFound(pods, "app"), nil, nil, false, true},
-		"has another one of that name": {apierrors.NewConflict(pods, "app", errRefused), nil, []leftover{{pod: "default/app"}}, false, true},
-		"holds a budget against it":    {apierrors.NewTooManyRequests("the budget web needs 2 healthy pods.", 10), nil, []leftover{{"default/app", "the budget web needs 2 healthy pods"}}, false, true},
-		"forbids it":                   {apierrors.NewForbidden(pods, "app", errRefused), nil, []leftover{{"default/app", `pods "app" is forbidden: refused`}}, false, true},
-		"is not there":                 {errRefused, nil, nil, true, true},
+		"accepts it":                               {nil, nil, []leftover{{pod: "default/app"}}, false, true},
+		"finds no pod":                             {apierrors.NewNotFound(pods, "app"), nil, nil, false, true},
+		"finds a new pod of that name":             {apierrors.NewConflict(pods, "app", errRefused), nil, []leftover{{pod: "default/app"}}, false, true},
+		"blocks it by a budget":                    {apierrors.NewTooManyRequests("the budget web needs 2 healthy pods.", 10), nil, []leftover{{"default/app", "the budget web needs 2 healthy pods"}}, false, true},
+		"forbids it":                               {apierrors.NewForbidden(pods, "app", errRefused), nil, []leftover{{"default/app", `pods "app" is forbidden: refused`}}, false, true},
+		"does not answer":                          {errRefused, nil, nil, true, true},
 		"is not asked, since the pod ends already": {errRefused, []func(*corev1.Pod){ending}, []leftover{{pod: "default/app"}}, false, false},
 		"is not asked, since the pod will complete": {errRefused, []func(*corev1.Pod){labelled("Wait-Completed")},
 			[]leftover{{"default/app", "its label " + clusterv1.PodDrainLabel + " asks to wait until it has completed"}}, false, false},
 	} {
-		t.Run("When the API server "+name+" it should be told", func(t *testing.T) {
+		t.Run("When the API server "+name+" it should return which pods are left", func(t *testing.T) {
 			m, asked := newMember("a"), false
 			b := newBench(t, []*member{m}, podOn("a", "app", tc.pod...))
 			b.GuestLive = interceptor.NewClient(b.GuestLive.(client.WithWatch), interceptor.Funcs{
@@ -116,7 +116,7 @@ func TestDrainOfASilentNode(t *testing.T) {
 	b.Expect(left).To(Equal([]leftover{{pod: "default/runs"}}), "nobody says of a node that is not Ready that its pods have stopped")
 }
 
-// TestDrainOrder: pods that need an action of the user come first, then in the order of their names.
+// TestDrainOrder checks that pods that need an action of the user come first, and that the others follow by name.
 func TestDrainOrder(t *testing.T) {
 	m := newMember("a")
 	b := newBench(t, []*member{m}, podOn("a", "a", ending), podOn("a", "c", labelled("wait-completed")), podOn("a", "d", ending), podOn("a", "b", labelled("wait-completed")))

@@ -19,7 +19,7 @@ import (
 // noon is the time of the evaluation.
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// former is a configuration that was desired earlier, before after.
+// former is a configuration that was desired before the update from before to after.
 const former = "cccc3333"
 
 // newMember returns a Machine whose Ready node runs before, and whose update has not started.
@@ -94,26 +94,26 @@ func (j evaluation) check(t *testing.T) {
 func TestJudgeProgress(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []evaluation{
-		{"is not begun", nil, waits, ""},
-		{"is being emptied, for however long", []func(*member){marked(stepDrain, after, 100*time.Hour)}, drains, ""},
-		{"was emptied for another target", []func(*member){marked(stepDrain, former, time.Hour)}, waits, ""},
+		{"has not started", nil, waits, ""},
+		{"is being drained for hours", []func(*member){marked(stepDrain, after, 100*time.Hour)}, drains, ""},
+		{"was drained for another target", []func(*member){marked(stepDrain, former, time.Hour)}, waits, ""},
 		{"was asked", []func(*member){marked(stepAsk, after, second), wants(after)}, works, "is applying the configuration"},
-		{"was asked for as long as it may take to answer", []func(*member){marked(stepAsk, after, answerTime)}, works, "is applying the configuration"},
-		{"was asked for longer", []func(*member){marked(stepAsk, after, answerTime+second)}, failed, "has not answered for more than 10m0s"},
-		{"is at work for as long as it may", []func(*member){marked(stepAsk, after, workTime), says(hyperv1.NodeConfigWorking, "")}, works, "is applying the configuration"},
-		{"is at work for longer", []func(*member){marked(stepAsk, after, workTime+second), says(hyperv1.NodeConfigWorking, "")}, failed, "has been applying the configuration for more than 45m0s"},
-		{"is at work for another target", []func(*member){marked(stepAsk, former, workTime-second), says(hyperv1.NodeConfigWorking, "")}, works, "still applying the previous configuration"},
-		{"is at work for another target for too long", []func(*member){marked(stepAsk, former, workTime), says(hyperv1.NodeConfigWorking, "")}, waits, ""},
-		{"says that it works and was never asked", []func(*member){says(hyperv1.NodeConfigWorking, "")}, waits, ""},
-		{"has it", []func(*member){marked(stepAsk, after, 100*time.Hour), runs(after, afterKubelet), wants(after)}, arrived, ""},
-		{"has it with a build of the kubelet's version", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet+"+a1b2c3")}, arrived, ""},
-		{"has it, and is still at work", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet), says(hyperv1.NodeConfigWorking, "")}, works, "is applying the configuration"},
-		{"has it, and is asked for another", []func(*member){runs(after, afterKubelet), wants(former)}, waits, ""},
-		{"has it and is not Ready", []func(*member){marked(stepAsk, after, workTime), runs(after, afterKubelet), notReady}, works, "has the configuration and is not Ready"},
-		{"has it and is not Ready for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, afterKubelet), notReady}, failed, "is not Ready"},
-		{"has it with the kubelet before", []func(*member){marked(stepAsk, after, workTime), runs(after, beforeKubelet)}, works, "runs kubelet v1.36.3 instead of v1.36.4"},
-		{"has it with the kubelet before for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, beforeKubelet)}, failed, "runs kubelet v1.36.3"},
-		{"was installed with it and is not Ready", []func(*member){runs(after, "v1.20.0"), notReady}, arrived, ""},
+		{"was asked and the answer is just due", []func(*member){marked(stepAsk, after, answerTime)}, works, "is applying the configuration"},
+		{"was asked and the answer is overdue", []func(*member){marked(stepAsk, after, answerTime+second)}, failed, "has not answered for more than 10m0s"},
+		{"applies the target until the deadline", []func(*member){marked(stepAsk, after, workTime), says(hyperv1.NodeConfigWorking, "")}, works, "is applying the configuration"},
+		{"applies the target beyond the deadline", []func(*member){marked(stepAsk, after, workTime+second), says(hyperv1.NodeConfigWorking, "")}, failed, "has been applying the configuration for more than 45m0s"},
+		{"applies another target", []func(*member){marked(stepAsk, former, workTime-second), says(hyperv1.NodeConfigWorking, "")}, works, "still applying the previous configuration"},
+		{"applies another target for too long", []func(*member){marked(stepAsk, former, workTime), says(hyperv1.NodeConfigWorking, "")}, waits, ""},
+		{"reports that it works but was never asked", []func(*member){says(hyperv1.NodeConfigWorking, "")}, waits, ""},
+		{"runs the target", []func(*member){marked(stepAsk, after, 100*time.Hour), runs(after, afterKubelet), wants(after)}, arrived, ""},
+		{"runs the target with a build of the kubelet's version", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet+"+a1b2c3")}, arrived, ""},
+		{"runs the target and still works", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet), says(hyperv1.NodeConfigWorking, "")}, works, "is applying the configuration"},
+		{"runs the target and is asked for another", []func(*member){runs(after, afterKubelet), wants(former)}, waits, ""},
+		{"runs the target and is not Ready", []func(*member){marked(stepAsk, after, workTime), runs(after, afterKubelet), notReady}, works, "has the configuration and is not Ready"},
+		{"runs the target and is not Ready for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, afterKubelet), notReady}, failed, "is not Ready"},
+		{"runs the target with the old kubelet", []func(*member){marked(stepAsk, after, workTime), runs(after, beforeKubelet)}, works, "runs kubelet v1.36.3 instead of v1.36.4"},
+		{"runs the target with the old kubelet for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, beforeKubelet)}, failed, "runs kubelet v1.36.3"},
+		{"was installed with the target and is not Ready", []func(*member){runs(after, "v1.20.0"), notReady}, arrived, ""},
 	} {
 		t.Run("When a node "+tc.name+" it should be known", tc.check)
 	}
@@ -123,21 +123,21 @@ func TestJudgeProgress(t *testing.T) {
 func TestJudgeTrouble(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []evaluation{
-		{"went back", []func(*member){marked(stepAsk, after, second), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet.")}, failed, "Node worker-1 rolled back: no kubelet"},
-		{"went back and was given up", []func(*member){marked(stepFail, after, time.Hour), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, failed, "rolled back"},
-		{"went back and is no longer asked", []func(*member){marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, waits, ""},
-		{"went back from another target", []func(*member){marked(stepFail, former, time.Hour), wants(former), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
-		{"says that it went back and was never asked", []func(*member){wants(after), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
-		{"says that it has the target, and that it went back", []func(*member){marked(stepAsk, after, second), wants(after), runs(after, afterKubelet), says(hyperv1.NodeConfigRolledBack, "x")},
+		{"rolled back", []func(*member){marked(stepAsk, after, second), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet.")}, failed, "Node worker-1 rolled back: no kubelet"},
+		{"rolled back and is marked as failed", []func(*member){marked(stepFail, after, time.Hour), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, failed, "rolled back"},
+		{"rolled back and is no longer asked", []func(*member){marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, waits, ""},
+		{"rolled back from another target", []func(*member){marked(stepFail, former, time.Hour), wants(former), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
+		{"reports a rollback but was never asked", []func(*member){wants(after), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
+		{"reports both the target and a rollback", []func(*member){marked(stepAsk, after, second), wants(after), runs(after, afterKubelet), says(hyperv1.NodeConfigRolledBack, "x")},
 			failed, "rolled back: x"},
-		{"failed and may try again", []func(*member){marked(stepAsk, after, answerTime-second), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, works, "Node worker-1 failed: no image"},
-		{"failed for long", []func(*member){marked(stepAsk, after, answerTime), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, failed, "failed: no image"},
-		{"is emptied and says that it failed before", []func(*member){marked(stepDrain, after, second), wants(former), says(hyperv1.NodeConfigFailed, "no image")}, drains, ""},
-		{"is new and has said nothing", []func(*member){mute(answerTime - second)}, works, "has not reported yet which configuration it runs"},
-		{"has never said what it runs", []func(*member){mute(answerTime)}, failed, "delete Machine worker-1 to have it reinstalled"},
-		{"was begun and says nothing any more", []func(*member){mute(time.Hour), marked(stepDrain, former, second)}, waits, ""},
-		{"is not there", []func(*member){func(m *member) { m.node = nil }}, absent, "Node worker-1 of Machine worker-1 is gone"},
-		{"is not there and was begun", []func(*member){func(m *member) { m.node = nil }, marked(stepAsk, after, 100*time.Hour)}, absent, "is gone"},
+		{"failed and may retry", []func(*member){marked(stepAsk, after, answerTime-second), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, works, "Node worker-1 failed: no image"},
+		{"failed for too long", []func(*member){marked(stepAsk, after, answerTime), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, failed, "failed: no image"},
+		{"is drained and still reports an earlier failure", []func(*member){marked(stepDrain, after, second), wants(former), says(hyperv1.NodeConfigFailed, "no image")}, drains, ""},
+		{"is new and has reported nothing", []func(*member){mute(answerTime - second)}, works, "has not reported yet which configuration it runs"},
+		{"has never reported its configuration", []func(*member){mute(answerTime)}, failed, "delete Machine worker-1 to have it reinstalled"},
+		{"has started and reports nothing any more", []func(*member){mute(time.Hour), marked(stepDrain, former, second)}, waits, ""},
+		{"does not exist", []func(*member){func(m *member) { m.node = nil }}, absent, "Node worker-1 of Machine worker-1 is gone"},
+		{"does not exist but has started", []func(*member){func(m *member) { m.node = nil }, marked(stepAsk, after, 100*time.Hour)}, absent, "is gone"},
 		{"is named by two Machines", []func(*member){func(m *member) { m.node, m.disputed = nil, true }}, absent, "Machine worker-1 and another one both have Node worker-1"},
 	} {
 		t.Run("When a node "+tc.name+" it should be known", tc.check)
@@ -175,15 +175,15 @@ func TestSameVersion(t *testing.T) {
 	}
 }
 
-// TestExcuse: any user with access to the machine may have written the repeated message.
+// TestExcuse checks how a node's message is repeated. Any user with access to the machine may have written it.
 func TestExcuse(t *testing.T) {
 	for name, tc := range map[string]struct{ message, want string }{
 		"nothing":                   {"", "Node worker-1 failed: its node-agent does not report why"},
-		"nothing but white":         {" \n\t\x00 ", "Node worker-1 failed: its node-agent does not report why"},
+		"only white space":          {" \n\t\x00 ", "Node worker-1 failed: its node-agent does not report why"},
 		"a sentence":                {"The image is not there.", "Node worker-1 failed: The image is not there"},
 		"lines, and terminal bells": {"one\r\n\ttwo\x07\x1b\x7fthree", "Node worker-1 failed: one two three"},
 	} {
-		t.Run("When a node that failed says "+name+" it should be one line", func(t *testing.T) {
+		t.Run("When a failed node reports "+name+" it should return one line", func(t *testing.T) {
 			NewWithT(t).Expect(newMember("worker-1", says(hyperv1.NodeConfigFailed, tc.message)).excuse()).To(Equal(tc.want))
 		})
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// answerTime is how long a node-agent may take to start on a request, and a new node to report its configuration.
+	// answerTime is how long a node-agent may take to start on a request. It is also how long a new node may take to
+	// report its configuration.
 	answerTime = 10 * time.Minute
 	// workTime is how long an update may take: an image of the payload over a slow link, a restart of the machine, and a
 	// rollback.
@@ -29,17 +30,17 @@ const (
 type stage string
 
 const (
-	// waits has not started.
+	// waits means that the update of the node has not started.
 	waits stage = "waits"
-	// drains is being drained.
+	// drains means that the node is being drained.
 	drains stage = "drains"
-	// works was asked to apply the target.
+	// works means that the node was asked to apply the target.
 	works stage = "works"
-	// arrived runs the target.
+	// arrived means that the node runs the target.
 	arrived stage = "arrived"
-	// failed does not reach the target without help.
+	// failed means that the node does not reach the target without help.
 	failed stage = "failed"
-	// absent is a Machine whose Node does not exist, or is claimed by another Machine too.
+	// absent means that the Node of a Machine does not exist, or that two Machines claim it.
 	absent stage = "absent"
 )
 
@@ -54,7 +55,7 @@ type aim struct {
 // member is a Machine of the set with its node.
 type member struct {
 	machine *clusterv1.Machine
-	// node is nil where there is none.
+	// node is nil if the Machine has no Node.
 	node *corev1.Node
 	// mark is the progress that this controller stored on the Machine.
 	mark mark
@@ -83,7 +84,7 @@ func (m *member) evaluate(to aim, now time.Time) {
 	case marked && m.mark.step == stepAsk:
 		m.evaluateWork(now)
 	case m.busy() && now.Before(m.mark.since.Add(workTime)):
-		// The node still applies another configuration. It is asked for the new one when it has finished.
+		// The node still applies a different configuration. It is asked for the new one when it has finished.
 		m.stage, m.why = works, fmt.Sprintf("Node %s is still applying the previous configuration", m.node.Name)
 	case m.current() == "" && m.mark.step == "":
 		m.evaluateSilence(now)
@@ -100,8 +101,8 @@ func (m *member) evaluateAbsent() {
 	}
 }
 
-// evaluateArrival handles a node that reports the target. An updated node must also be Ready and have the right kubelet
-// version; a node that was installed with the target need not.
+// evaluateArrival handles a node that reports the target. An updated node must also be Ready and run the right kubelet
+// version. A node that was installed with the target needs neither.
 func (m *member) evaluateArrival(to aim, now time.Time) {
 	m.stage = arrived
 	if m.mark.step == "" {
@@ -130,8 +131,8 @@ func (m *member) evaluateWork(now time.Time) {
 	}
 }
 
-// evaluateExcuse handles a node that gave up. A node that rolled back stays there. A node that failed retries
-// automatically: the release's image or the configuration may not be available yet.
+// evaluateExcuse handles a node that reports a failure. A node that rolled back does not retry. A node that failed
+// retries automatically: the release's image or the configuration may not be available yet.
 func (m *member) evaluateExcuse(now time.Time) {
 	m.stage, m.why = failed, m.excuse()
 	if !m.wentBack() && now.Before(m.mark.since.Add(answerTime)) {
@@ -139,8 +140,8 @@ func (m *member) evaluateExcuse(now time.Time) {
 	}
 }
 
-// evaluateSilence handles a node that has never reported its configuration. It is not drained for an update that it
-// would not make.
+// evaluateSilence handles a node that has never reported its configuration. It is not drained, since its node-agent
+// would probably not apply the update.
 func (m *member) evaluateSilence(now time.Time) {
 	if now.Before(m.node.CreationTimestamp.Add(answerTime)) {
 		m.stage, m.why = works, fmt.Sprintf("Node %s has not reported yet which configuration it runs", m.node.Name)
@@ -150,7 +151,7 @@ func (m *member) evaluateSilence(now time.Time) {
 		m.node.Name, m.machine.Name)
 }
 
-// runs reports whether the node reports that configuration and does not desire another one.
+// runs reports whether the node reports that configuration and desires no other.
 func (m *member) runs(config string) bool {
 	desired := m.node.Annotations[hyperv1.DesiredNodeConfigAnnotation]
 	return m.current() == config && (desired == "" || desired == config) && !m.busy() && !m.gaveUp()
@@ -174,8 +175,8 @@ func (m *member) gaveUp() bool {
 	return m.wentBack() || m.node.Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigFailed
 }
 
-// excuse returns why a node gave up, in one line of limited length: any user with access to the machine may have
-// written it.
+// excuse returns the failure that a node reports, in one line of limited length: any user with access to the machine
+// may have written it.
 func (m *member) excuse() string {
 	text := strings.Join(strings.FieldsFunc(m.node.Annotations[hyperv1.NodeConfigMessageAnnotation], func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	text = strings.TrimSuffix(condition.Shorten(text, maxSentence), ".")

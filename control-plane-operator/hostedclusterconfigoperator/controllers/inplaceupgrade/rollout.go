@@ -42,7 +42,7 @@ func newRollout(set *clusterv1.MachineSet) *rollout {
 	}}
 }
 
-// sort puts nodes that are not Ready first: their update takes no capacity away.
+// sort puts nodes that are not Ready first: updating them takes no capacity away.
 func (ro *rollout) sort() {
 	rank := func(m *member) int {
 		if m.ready() {
@@ -62,8 +62,8 @@ func (ro *rollout) at(stages ...stage) []*member {
 // stopped reports whether a node failed. The rollout then stops, since the cause may break the next node too.
 func (ro *rollout) stopped() bool { return len(ro.at(failed)) > 0 }
 
-// room returns how many more nodes may start their update. Nodes that are being updated count against the limit, and so
-// do nodes that are out of service for another reason. A waiting node that is not Ready does not count yet: it is
+// room returns how many more nodes may start their update. Nodes that are being updated count against the limit, and
+// so do nodes that are out of service for other reasons. A waiting node that is not Ready does not count yet: it is
 // updated before all others.
 func (ro *rollout) room() int {
 	room := ro.limit
@@ -102,7 +102,7 @@ func (r *Reconciler) step(ctx context.Context, ro *rollout, m *member) error {
 	case m.stage == works && m.mark.step == stepAsk && m.mark.config == ro.aim.config:
 		return r.ask(ctx, ro, m)
 	case m.stage == waits && m.mark.step != "" && !ro.stopped():
-		// The node was started for a previous target, or was given up and requested again: it already counts against the
+		// The node was started for a previous target, or failed and was requested again. It already counts against the
 		// limit.
 		return r.start(ctx, ro, m)
 	}

@@ -47,13 +47,13 @@ func TestHasTarget(t *testing.T) {
 		edit func(*clusterv1.MachineSet)
 		want bool
 	}{
-		"another one than it has":       {func(*clusterv1.MachineSet) {}, true},
-		"one, and has none":             {func(ms *clusterv1.MachineSet) { delete(ms.Annotations, hyperv1.NodePoolCurrentConfigVersionAnnotation) }, true},
-		"the version that it has":       {func(ms *clusterv1.MachineSet) { ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] = after }, false},
-		"none":                          {func(ms *clusterv1.MachineSet) { ms.Annotations = nil }, false},
-		"another one and is going away": {func(ms *clusterv1.MachineSet) { ms.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"has a new target":                      {func(*clusterv1.MachineSet) {}, true},
+		"has a target and no current version":   {func(ms *clusterv1.MachineSet) { delete(ms.Annotations, hyperv1.NodePoolCurrentConfigVersionAnnotation) }, true},
+		"has reached its target":                {func(ms *clusterv1.MachineSet) { ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] = after }, false},
+		"has no target":                         {func(ms *clusterv1.MachineSet) { ms.Annotations = nil }, false},
+		"has a new target and is being deleted": {func(ms *clusterv1.MachineSet) { ms.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
 	} {
-		t.Run("When a set wants "+name+" it should be known whether there is something to do", func(t *testing.T) {
+		t.Run("When a set "+name+" it should report whether nodes need an update", func(t *testing.T) {
 			NewWithT(t).Expect(hasTarget(newSet(tc.edit))).To(Equal(tc.want))
 		})
 	}
@@ -64,7 +64,7 @@ func at(s stage, why string) func(*member) {
 	return func(m *member) { m.stage, m.why = s, why }
 }
 
-// TestRoom: no more nodes are out of service at once than the pool allows, for whatever reason.
+// TestRoom checks that no more nodes are out of service at once than the pool allows, for whatever reason.
 func TestRoom(t *testing.T) {
 	begun := marked(stepAsk, after, time.Minute)
 	for name, tc := range map[string]struct {
@@ -73,20 +73,20 @@ func TestRoom(t *testing.T) {
 	}{
 		"is none":            {nil, 3},
 		"waits and is Ready": {[]*member{newMember("a", at(waits, ""))}, 3},
-		// It is updated before all others, and counts against the limit from then on.
-		"waits and is not Ready":          {[]*member{newMember("a", at(waits, ""), notReady)}, 3},
-		"is drained":                      {[]*member{newMember("a", at(drains, ""), begun)}, 2},
-		"works":                           {[]*member{newMember("a", at(works, ""), begun)}, 2},
-		"failed":                          {[]*member{newMember("a", at(failed, ""), begun)}, 2},
-		"is begun for what was wanted":    {[]*member{newMember("a", at(waits, ""), marked(stepDrain, former, 0))}, 2},
-		"is gone":                         {[]*member{newMember("a", at(absent, ""))}, 2},
-		"is gone and begun":               {[]*member{newMember("a", at(absent, ""), begun)}, 2},
-		"has arrived and is Ready":        {[]*member{newMember("a", at(arrived, ""), begun)}, 3},
-		"was born with it and is down":    {[]*member{newMember("a", at(arrived, ""), notReady)}, 2},
-		"has arrived, is down and marked": {[]*member{newMember("a", at(arrived, ""), notReady, begun)}, 2},
-		"works, of four":                  {[]*member{newMember("a", at(works, ""), begun), newMember("b", at(absent, "")), newMember("c", at(works, ""), begun), newMember("d", at(drains, ""), begun)}, -1},
+		// This node is updated before all others, and counts against the limit from then on.
+		"waits and is not Ready":            {[]*member{newMember("a", at(waits, ""), notReady)}, 3},
+		"is drained":                        {[]*member{newMember("a", at(drains, ""), begun)}, 2},
+		"works":                             {[]*member{newMember("a", at(works, ""), begun)}, 2},
+		"failed":                            {[]*member{newMember("a", at(failed, ""), begun)}, 2},
+		"has started for a previous target": {[]*member{newMember("a", at(waits, ""), marked(stepDrain, former, 0))}, 2},
+		"is gone":                           {[]*member{newMember("a", at(absent, ""))}, 2},
+		"is gone and has started":           {[]*member{newMember("a", at(absent, ""), begun)}, 2},
+		"has arrived and is Ready":          {[]*member{newMember("a", at(arrived, ""), begun)}, 3},
+		"was installed with it and is down": {[]*member{newMember("a", at(arrived, ""), notReady)}, 2},
+		"has arrived, is down and marked":   {[]*member{newMember("a", at(arrived, ""), notReady, begun)}, 2},
+		"works, of four":                    {[]*member{newMember("a", at(works, ""), begun), newMember("b", at(absent, "")), newMember("c", at(works, ""), begun), newMember("d", at(drains, ""), begun)}, -1},
 	} {
-		t.Run("When a node "+name+" it should take the room that it takes", func(t *testing.T) {
+		t.Run("When a node "+name+" it should return the remaining room", func(t *testing.T) {
 			NewWithT(t).Expect((&rollout{limit: 3, members: tc.members}).room()).To(Equal(tc.want))
 		})
 	}
@@ -117,15 +117,15 @@ func TestProgress(t *testing.T) {
 		want    string
 	}{
 		"no node exists":                          {nil, "0 of 0 nodes are updated"},
-		"nothing is under way":                    {[]*member{newMember("a", at(arrived, "x")), newMember("b", at(waits, "y"))}, "1 of 2 nodes are updated"},
+		"no update is in progress":                {[]*member{newMember("a", at(arrived, "x")), newMember("b", at(waits, "y"))}, "1 of 2 nodes are updated"},
 		"one update is in progress":               {several(1), "0 of 1 nodes are updated. a works"},
-		"three are under way":                     {several(3), "0 of 3 nodes are updated. a works; b works; c works"},
-		"four are under way":                      {several(4), "0 of 4 nodes are updated. a works; b works; c works; and 1 more"},
-		"five are under way":                      {several(5), "0 of 5 nodes are updated. a works; b works; c works; and 2 more"},
+		"three updates are running":               {several(3), "0 of 3 nodes are updated. a works; b works; c works"},
+		"four updates are running":                {several(4), "0 of 4 nodes are updated. a works; b works; c works; and 1 more"},
+		"five updates are running":                {several(5), "0 of 5 nodes are updated. a works; b works; c works; and 2 more"},
 		"one node is gone and one is draining":    {[]*member{newMember("a", at(absent, "a is gone")), newMember("b", at(drains, "b is drained"))}, "0 of 2 nodes are updated. a is gone; b is drained"},
 		"one failed, which another field reports": {[]*member{newMember("a", at(failed, "a failed"))}, "0 of 1 nodes are updated"},
 	} {
-		t.Run("When "+name+" it should be told", func(t *testing.T) {
+		t.Run("When "+name+" it should return the progress", func(t *testing.T) {
 			NewWithT(t).Expect((&rollout{members: tc.members}).progress()).To(Equal(tc.want))
 		})
 	}
@@ -136,14 +136,14 @@ func TestMark(t *testing.T) {
 		text string
 		want mark
 	}{
-		"nothing":              {"", mark{}},
-		"one of ours":          {"ask bbbb2222 2026-11-20T12:00:00Z", mark{step: stepAsk, config: after, since: noon}},
-		"more white than ours": {"  ask\tbbbb2222  2026-11-20T12:00:00Z\n", mark{step: stepAsk, config: after, since: noon}},
-		"one field too few":    {"ask 2026-11-20T12:00:00Z", mark{}},
-		"one field too many":   {"ask bbbb2222 2026-11-20T12:00:00Z now", mark{}},
-		"an invalid time":      {"ask bbbb2222 noon", mark{}},
+		"nothing":            {"", mark{}},
+		"a valid mark":       {"ask bbbb2222 2026-11-20T12:00:00Z", mark{step: stepAsk, config: after, since: noon}},
+		"more white space":   {"  ask\tbbbb2222  2026-11-20T12:00:00Z\n", mark{step: stepAsk, config: after, since: noon}},
+		"one field too few":  {"ask 2026-11-20T12:00:00Z", mark{}},
+		"one field too many": {"ask bbbb2222 2026-11-20T12:00:00Z now", mark{}},
+		"an invalid time":    {"ask bbbb2222 noon", mark{}},
 	} {
-		t.Run("When a Machine is marked with "+name+" it should be read, or be none", func(t *testing.T) {
+		t.Run("When a Machine is marked with "+name+" it should return the mark or none", func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{markAnnotation: tc.text}}}
 			got := readMark(machine)
 			NewWithT(t).Expect(got.step + got.config).To(Equal(tc.want.step + tc.want.config))

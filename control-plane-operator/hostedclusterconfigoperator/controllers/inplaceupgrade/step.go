@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// start starts the update of a node. It stores the mark first, so that the node counts after a crash of the operator. A
-// node that still runs the target, and was asked for another one in the meantime, need not be drained.
+// start starts the update of a node. It stores the mark first, so that the node counts after a crash of the operator.
+// A node that still runs the target, but was asked for a different configuration in the meantime, need not be drained.
 func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
 	ctrl.LoggerFrom(ctx).Info("Updating a node in place", "node", m.node.Name, "config", ro.aim.config)
 	if m.current() == ro.aim.config {
@@ -60,7 +60,7 @@ func (r *Reconciler) drainedLongEnough(ro *rollout, m *member) bool {
 	return limit != nil && *limit > 0 && r.Clock.Since(m.mark.since) >= time.Duration(*limit)*time.Second
 }
 
-// cordon makes the node unschedulable. A node that another user had cordoned before stays cordoned after the update.
+// cordon makes the node unschedulable. A node that a user had cordoned before stays cordoned after the update.
 func (r *Reconciler) cordon(ctx context.Context, ro *rollout, m *member) error {
 	if m.node.Spec.Unschedulable && !m.cordoned() {
 		return nil
@@ -96,8 +96,9 @@ func (r *Reconciler) finish(ctx context.Context, ro *rollout, m *member) error {
 	})
 }
 
-// giveUp uncordons a node that rolled back and serves as before. Other failed nodes stay cordoned: one that does not
-// answer or retries may start at any time, and one that is not Ready serves no pods.
+// giveUp uncordons a node that rolled back, if it is Ready: it runs its previous configuration. Other failed nodes
+// stay cordoned. A node that does not answer or retries may start the update at any time. A node that is not Ready
+// runs no new pods.
 func (r *Reconciler) giveUp(ctx context.Context, ro *rollout, m *member) error {
 	if !m.wentBack() || m.mark.step == "" {
 		return nil

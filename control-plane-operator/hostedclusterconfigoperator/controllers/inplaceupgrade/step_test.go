@@ -181,20 +181,20 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// TestDrainTimeout covers the pool's drain timeout: none, or zero, never expires.
+// TestDrainTimeout checks when the pool's drain timeout expires. Without a timeout, or with zero, it never does.
 func TestDrainTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit *int32
 		ago   time.Duration
 		asked bool
 	}{
-		"not given":            {nil, 100 * time.Hour, false},
-		"zero":                 {ptr.To[int32](0), 100 * time.Hour, false},
-		"negative":             {ptr.To[int32](-1), 100 * time.Hour, false},
-		"a second from expiry": {ptr.To[int32](600), 599 * time.Second, false},
-		"over at this second":  {ptr.To[int32](600), 600 * time.Second, true},
+		"not set":                {nil, 100 * time.Hour, false},
+		"zero":                   {ptr.To[int32](0), 100 * time.Hour, false},
+		"negative":               {ptr.To[int32](-1), 100 * time.Hour, false},
+		"a second from expiry":   {ptr.To[int32](600), 599 * time.Second, false},
+		"expired at this second": {ptr.To[int32](600), 600 * time.Second, true},
 	} {
-		t.Run("When the time for a drain is "+name+" a node should be asked with its pods, or wait", func(t *testing.T) {
+		t.Run("When the time for a drain is "+name+" it should wait or update the node with its pods", func(t *testing.T) {
 			m := newMember("a", at(drains, ""), marked(stepDrain, after, tc.ago), cordoned)
 			b := newBench(t, []*member{m}, podOn("a", "app"))
 			ro := newRollout(newSet(func(ms *clusterv1.MachineSet) { ms.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = tc.limit }))
@@ -217,7 +217,7 @@ func TestMarkKeepsItsTime(t *testing.T) {
 	b.Expect(b.marked("a").config).To(Equal(former))
 }
 
-// TestEnd covers what is reverted when a node has reached the target, or does not reach it.
+// TestEnd checks what is reverted when a node has reached the target, or does not reach it.
 func TestEnd(t *testing.T) {
 	ask := marked(stepAsk, after, time.Hour)
 	t.Run("When a node runs the target, it should be uncordoned before its mark is removed and its release recorded", func(t *testing.T) {
@@ -255,14 +255,14 @@ func TestEnd(t *testing.T) {
 		step   string
 		serves bool
 	}{
-		"went back":                   {[]func(*member){ask, says(hyperv1.NodeConfigRolledBack, "")}, stepFail, true},
-		"went back and is not Ready":  {[]func(*member){ask, says(hyperv1.NodeConfigRolledBack, ""), notReady}, stepFail, false},
-		"failed, and tries again":     {[]func(*member){ask, says(hyperv1.NodeConfigFailed, "")}, stepAsk, false},
-		"does not answer":             {[]func(*member){ask}, stepAsk, false},
-		"works for too long":          {[]func(*member){ask, says(hyperv1.NodeConfigWorking, "")}, stepAsk, false},
-		"says so and was never begun": {[]func(*member){says(hyperv1.NodeConfigRolledBack, "")}, "", false},
+		"rolled back":                          {[]func(*member){ask, says(hyperv1.NodeConfigRolledBack, "")}, stepFail, true},
+		"rolled back and is not Ready":         {[]func(*member){ask, says(hyperv1.NodeConfigRolledBack, ""), notReady}, stepFail, false},
+		"failed and retries":                   {[]func(*member){ask, says(hyperv1.NodeConfigFailed, "")}, stepAsk, false},
+		"does not answer":                      {[]func(*member){ask}, stepAsk, false},
+		"works for too long":                   {[]func(*member){ask, says(hyperv1.NodeConfigWorking, "")}, stepAsk, false},
+		"reports a rollback but never started": {[]func(*member){says(hyperv1.NodeConfigRolledBack, "")}, "", false},
 	} {
-		t.Run("When a node "+name+" it should serve again only where it serves as before", func(t *testing.T) {
+		t.Run("When a node "+name+" it should uncordon only a Ready node that rolled back", func(t *testing.T) {
 			m := newMember("a", append(tc.edits, at(failed, ""), cordoned)...)
 			b := newBench(t, []*member{m})
 			b.Expect(b.giveUp(t.Context(), newRollout(newSet()), m)).To(Succeed())
@@ -280,8 +280,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestStop: when one node has failed, nodes that are only being drained are uncordoned, nodes that were asked continue,
-// and no other starts.
+// TestStop checks a rollout in which one node has failed. Nodes that are only being drained are uncordoned, nodes that
+// were asked continue, and no other node starts.
 func TestStop(t *testing.T) {
 	bad := newMember("bad", at(failed, "bad went back"), marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, ""))
 	draining := newMember("draining", at(drains, ""), marked(stepDrain, after, time.Minute), cordoned)
@@ -304,7 +304,7 @@ func TestStop(t *testing.T) {
 	b.Expect(b.writes).NotTo(ContainElement(HavePrefix("eviction")))
 }
 
-// TestOneFails: an error for one node does not block the others, and is reported.
+// TestOneFails checks that an error for one node is reported and does not block the others.
 func TestOneFails(t *testing.T) {
 	first, second := newMember("first", at(waits, "")), newMember("second", at(waits, ""))
 	b := newBench(t, []*member{second})

@@ -105,7 +105,7 @@ func (w *world) reconciler(management, guest client.WithWatch) *Reconciler {
 		Pause: pause.Gate{Management: management, ControlPlane: client.ObjectKey{Namespace: w.namespace, Name: "demo"}, Clock: w.clock}}
 }
 
-// name is that of a node and of its Machine.
+// name is the name of a node and of its Machine.
 func (w *world) name(i int) string { return fmt.Sprintf("%s-%d", w.namespace, i) }
 
 func (w *world) create(c client.Client, objects ...client.Object) {

@@ -12,8 +12,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 )
 
-// impersonated returns the Machine whose provider ID a node has although the node has the name of another Machine; nil
-// for none. The admission policy hypershift-node-identity rejects such nodes. This check finds nodes that are older
+// impersonated returns the Machine whose provider ID a node has, if the node has the name of a different Machine; nil
+// otherwise. The admission policy hypershift-node-identity rejects such nodes. This check finds nodes that are older
 // than the policy, or that an administrator of the guest created.
 func impersonated(node *corev1.Node, machines []clusterv1.Machine) *clusterv1.Machine {
 	own := machineOf(node.Name, machines)
@@ -28,7 +28,8 @@ func impersonated(node *corev1.Node, machines []clusterv1.Machine) *clusterv1.Ma
 	return nil
 }
 
-// refuse applies no labels or taints to a node with the identity of another Machine, and reports each such node once.
+// refuse reports a node with the identity of another Machine, once for each node. Such a node gets no labels or
+// taints.
 func (r *Reconciler) refuse(ctx context.Context, node *corev1.Node, victim *clusterv1.Machine) {
 	if _, told := r.told.LoadOrStore(node.UID, true); told {
 		return

@@ -22,14 +22,14 @@ func TestImpersonated(t *testing.T) {
 	machines := []clusterv1.Machine{machine("a", "worker-1", "maas:///az1/aaa"), machine("b", "", "maas:///az1/bbb"),
 		machine("c", "worker-3", "")}
 	for name, tc := range map[string]struct{ node, id, victim string }{
-		"its own provider ID":               {"worker-1", "maas:///az1/aaa", ""},
-		"no provider ID":                    {"worker-1", "", ""},
-		"that of a Machine that provisions": {"worker-1", "maas:///az1/bbb", "b"},
-		"that of a Machine that runs":       {"worker-3", "maas:///az1/aaa", "a"},
-		"that of no Machine":                {"worker-1", "maas:///az1/zzz", ""},
-		"a name without a Machine":          {"other", "maas:///az1/aaa", ""},
+		"its own provider ID": {"worker-1", "maas:///az1/aaa", ""},
+		"no provider ID":      {"worker-1", "", ""},
+		"the provider ID of a Machine that provisions": {"worker-1", "maas:///az1/bbb", "b"},
+		"the provider ID of a running Machine":         {"worker-3", "maas:///az1/aaa", "a"},
+		"the provider ID of no Machine":                {"worker-1", "maas:///az1/zzz", ""},
+		"a name without a Machine":                     {"other", "maas:///az1/aaa", ""},
 	} {
-		t.Run("when a node has "+name, func(t *testing.T) {
+		t.Run("When a node has "+name+" it should return the Machine that it impersonates, or nil", func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: tc.node}, Spec: corev1.NodeSpec{ProviderID: tc.id}}
 			found := impersonated(node, machines)
 			if tc.victim == "" {

@@ -42,24 +42,24 @@ const (
 	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
 	// machineAnnotation of a node names its Machine. A node without it is not managed.
 	machineAnnotation = "hypershift.openshift.io/machine"
-	// leavingAnnotation of a node names its Machine when the Machine is being deleted: once that Machine is gone, its
+	// leavingAnnotation of a node names its Machine when the Machine is being deleted. Once that Machine is gone, its
 	// hardware has been released.
 	leavingAnnotation = "hypershift.openshift.io/machine-leaving"
 )
 
 // Reconciler sets labels and taints on the guest's nodes, once each. It also deletes the node of a Machine that was
-// deleted before Cluster API knew its node. No other controller would, and the machine could not join again under its
-// name.
+// deleted before Cluster API knew its node. No other controller would delete that node, and the machine could not join
+// again under its name.
 type Reconciler struct {
 	// Guest reads, patches and deletes Nodes.
 	Guest client.Client
 	// Management reads Machines.
 	Management client.Reader
-	// Live reads Machines without the cache, before a Node is deleted because of them.
+	// Live reads Machines without the cache, before a Node is deleted because its Machine is missing.
 	Live client.Reader
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
-	// Pause is honored.
+	// Pause evaluates the pause of the cluster. A paused cluster's nodes are not changed.
 	Pause pause.Gate
 	// Clock provides the time to compute how long a node has not been Ready.
 	Clock clock.PassiveClock
@@ -72,8 +72,8 @@ type Reconciler struct {
 	told sync.Map
 }
 
-// SetupWithManager watches the guest's Nodes, the Machines, which get their node reference some time after it
-// registers, and the HostedControlPlane, whose pause may end.
+// SetupWithManager watches the guest's Nodes, the Machines and the HostedControlPlane. A Machine gets its node
+// reference some time after its Node registers. A change of the HostedControlPlane may end a pause.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").
@@ -87,7 +87,7 @@ func (r *Reconciler) everyNode(ctx context.Context) []reconcile.Request {
 	return watch.All(ctx, r.Guest, &corev1.NodeList{}, func(*corev1.Node) bool { return true })
 }
 
-// nodeOf returns the nodes that a Machine may have: the one that Cluster API knows, and those with its host names.
+// nodeOf returns the nodes that a Machine may have: the node in its node reference, and those with its host names.
 func nodeOf(_ context.Context, machine *clusterv1.Machine) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range nodeNames(machine) {
@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// follow applies the Machine's settings to the node, or deletes the node after its Machine.
+// follow applies the Machine's settings to the node, or handles a node whose Machine is gone.
 func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Management)
 	if err != nil {

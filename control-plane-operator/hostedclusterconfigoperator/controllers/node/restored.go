@@ -16,13 +16,13 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// restoreGrace is how long after its control plane was recreated a restored node is kept without a Machine that claims
-// it. Administrators restore the pools one after the other, and the provider finds the machines of each.
+// restoreGrace is how long a restored node without a Machine is kept, from the creation of its control plane.
+// Administrators restore the pools one after the other, and the provider then finds the machines of each pool.
 const restoreGrace = time.Hour
 
 // restored reports whether a node is older than its control plane, and when the control plane was created. Such a node
 // was restored with a snapshot of etcd. The Machine that it names belonged to the lost management cluster. A missing
-// Machine of that name therefore says nothing about what runs.
+// Machine of that name therefore does not mean that the node has stopped.
 func (r *Reconciler) restored(ctx context.Context, node *corev1.Node) (bool, time.Time, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	if err := r.Pause.Management.Get(ctx, r.Pause.ControlPlane, hcp); err != nil {
@@ -31,7 +31,7 @@ func (r *Reconciler) restored(ctx context.Context, node *corev1.Node) (bool, tim
 	return node.CreationTimestamp.Before(&hcp.CreationTimestamp), hcp.CreationTimestamp.Time, nil
 }
 
-// reclaim assigns a restored node to the Machine that has its hardware now, Ready or not: the machine was not
+// reclaim assigns a restored node to the Machine that now has its hardware, Ready or not. The machine was not
 // reinstalled, so the node belongs to it. A node without such a Machine is kept while any Machine still waits for its
 // node.
 func (r *Reconciler) reclaim(ctx context.Context, node *corev1.Node, machines []clusterv1.Machine, since time.Time) (ctrl.Result, error) {

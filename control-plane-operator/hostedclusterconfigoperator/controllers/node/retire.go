@@ -20,7 +20,7 @@ import (
 
 const (
 	// grace is how long a node must not have been Ready before it counts as stopped. A restart of the kubelet or a short
-	// network outage takes less.
+	// network outage takes less time.
 	grace = 5 * time.Minute
 	// deletionInterval is the time between two deletions. If many Machines disappear at once, users have time to pause the
 	// cluster before its nodes are deleted.
@@ -48,8 +48,8 @@ func (r *Reconciler) markLeaving(ctx context.Context, node *corev1.Node, machine
 	return upsert.Patch(ctx, r.Guest, node, func() { node.Annotations[leavingAnnotation] = machine.Name })
 }
 
-// retire deletes a node whose Machine is gone, once it is certain that the node no longer runs. A Machine that is
-// missing from the list proves nothing alone: a restored management cluster has none at first, while all nodes run.
+// retire deletes a node whose Machine is gone, once it is certain that the node no longer runs. A missing Machine
+// alone proves nothing: a restored management cluster has no Machines at first, while all nodes run.
 func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Live)
 	if err != nil {

@@ -139,7 +139,7 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 	})
 }
 
-// fleet returns a reconciler for nodes whose Machines are all gone but one.
+// fleet returns a reconciler for nodes whose Machines are gone. Only the given Machines exist.
 func fleet(size int, ready corev1.ConditionStatus, machines ...client.Object) (*Reconciler, *clocktesting.FakePassiveClock) {
 	var nodes []client.Object
 	for i := range size {

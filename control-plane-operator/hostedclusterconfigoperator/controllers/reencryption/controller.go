@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reencryption rewrites all Secrets of the guest when its API servers have switched to another key. The user
-// changes the key, or the plugin that encrypts rotates it.
+// Package reencryption rewrites all Secrets of the guest when its API servers have switched to a new key. That happens
+// when the user changes the key, or when the plugin that encrypts rotates it.
 package reencryption
 
 import (
@@ -35,9 +35,9 @@ const (
 	pausedRetry = time.Minute
 )
 
-// Reconciler rewrites the guest's Secrets when the encryption configuration in the hosted namespace is at that stage,
-// and records there when it is done. After a crash it starts again: data that was already rewritten is not written
-// twice.
+// Reconciler rewrites the guest's Secrets when the encryption configuration in the hosted namespace is at the stage
+// Migrating. It records there when it is done. After a crash it starts again: data that was already rewritten is not
+// written twice.
 type Reconciler struct {
 	// Guest lists and patches Secrets without a cache.
 	Guest client.Client
@@ -45,7 +45,7 @@ type Reconciler struct {
 	Management client.Client
 	// Namespace is the hosted namespace.
 	Namespace string
-	// Pause is honored.
+	// Pause evaluates the pause of the cluster, during which nothing is rewritten.
 	Pause pause.Gate
 	// Metrics reads the metrics of one of the guest's API servers, which contain the key IDs of plugins.
 	Metrics func(ctx context.Context) ([]byte, error)
@@ -107,9 +107,9 @@ func (r *Reconciler) migrate(ctx context.Context, config *corev1.Secret) (ctrl.R
 	return ctrl.Result{}, upsert.Patch(ctx, r.Management, config, func() { config.Annotations[kubeapiserver.EncryptionMigrated] = move })
 }
 
-// rewrite sends an empty patch for each Secret. The API server rewrites data that it read with another key than the
-// first, even if nothing changes. The content therefore never leaves the API server, and rewritten data is not written
-// again.
+// rewrite sends an empty patch for each Secret. The API server then writes the Secret again if it was encrypted with a
+// key other than the first one, even if nothing changes. The content therefore never leaves the API server, and
+// rewritten data is not written again.
 func (r *Reconciler) rewrite(ctx context.Context) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))

@@ -50,7 +50,7 @@ type world struct {
 	// pages are the names of the guest's Secrets, and written lists the Secret of each rewrite.
 	pages   [][]string
 	written []string
-	// refuses are the answers to writes of some Secrets, and lists are the list requests so far.
+	// refuses are the errors of writes, by Secret, and lists are the list requests so far.
 	refuses map[string]error
 	lists   []string
 	// metrics are the metrics of the guest's API server, and asked counts their reads.
@@ -83,7 +83,7 @@ func newWorld(t *testing.T, config string, annotations map[string]string) *world
 	return w
 }
 
-// list returns one page, and the number of the next one if there is one.
+// list returns one page, and the number of the next page if there is one.
 func (w *world) list(_ context.Context, _ client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
@@ -150,10 +150,10 @@ func TestMigrate(t *testing.T) {
 	})
 
 	for name, answer := range map[string]error{
-		"is gone by now":            apierrors.NewNotFound(secretKind, "a"),
-		"is written at this moment": apierrors.NewConflict(secretKind, "a", errServer),
+		"is already deleted":      apierrors.NewNotFound(secretKind, "a"),
+		"is written concurrently": apierrors.NewConflict(secretKind, "a", errServer),
 	} {
-		t.Run("When a Secret "+name+" the others should be written all the same", func(t *testing.T) {
+		t.Run("When a Secret "+name+" it should still rewrite the others", func(t *testing.T) {
 			w := newWorld(t, byKey, migrating)
 			w.refuses["a"] = answer
 			w.Expect(w.pass()).To(Equal(ctrl.Result{}))
@@ -188,7 +188,7 @@ func TestMigrate(t *testing.T) {
 		"one that is already recorded": moving(hyperv1.EncryptionMigrationMigrating, "4"),
 		"completed":                    moving(hyperv1.EncryptionMigrationCompleted, "4"),
 	} {
-		t.Run("When the move is "+name+" no Secret should be written", func(t *testing.T) {
+		t.Run("When the migration is "+name+" it should write no Secret", func(t *testing.T) {
 			w := newWorld(t, byKey, annotations)
 			w.Expect(w.pass()).To(Equal(ctrl.Result{}))
 			w.Expect(w.lists).To(BeEmpty())
@@ -196,7 +196,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestManagementIsDead: progress that the management cluster does not store does not count.
+// TestManagementIsDead checks that progress that cannot be recorded in the management cluster is not kept.
 func TestManagementIsDead(t *testing.T) {
 	fails := func(w *world, funcs interceptor.Funcs) error {
 		w.Management = interceptor.NewClient(w.Management.(client.WithWatch), funcs)
@@ -231,12 +231,13 @@ func TestManagementIsDead(t *testing.T) {
 	})
 }
 
-// TestPaused: no watch reports the end of a pause, so the controller requeues by time, neither too often nor too late.
+// TestPaused checks that a paused controller requeues by time, neither too often nor too late, since no watch reports
+// the end of a pause.
 func TestPaused(t *testing.T) {
 	for until, want := range map[string]time.Duration{
 		"true": pausedRetry, "2026-11-20T12:00:10Z": pausedRetry, "2026-11-20T12:30:00Z": 30 * time.Minute,
 	} {
-		t.Run("When the cluster is paused until "+until+" no Secret should be written before", func(t *testing.T) {
+		t.Run("When the cluster is paused until "+until+" it should write no Secret and requeue", func(t *testing.T) {
 			w := newWorld(t, byKey, moving(hyperv1.EncryptionMigrationMigrating, ""))
 			w.hcp.Spec.PausedUntil = ptr.To(until)
 			w.Expect(w.Management.Update(t.Context(), w.hcp)).To(Succeed())
@@ -250,7 +251,8 @@ func keyLine(plugin, id string, at float64) string {
 	return fmt.Sprintf("%s{apiserver_id_hash=\"sha256:1\",key_id_hash=%q,provider_name=%q,transformation_type=\"to_storage\"} %g\n", keyMetric, id, plugin, at)
 }
 
-// TestFollow follows a plugin that switches to another key: all API servers must use it before anything is rewritten.
+// TestFollow follows a plugin that switches to a new key. All API servers must use that key before anything is
+// rewritten.
 func TestFollow(t *testing.T) {
 	over := func(id string) map[string]string {
 		annotations := moving(hyperv1.EncryptionMigrationCompleted, "4")
@@ -343,7 +345,7 @@ func TestCurrentKey(t *testing.T) {
 		"a line of 128 KiB":           {"# " + strings.Repeat("x", 1<<17) + "\n" + keyLine("vault", "a", 1), "a"},
 		"labels in another order":     {keyMetric + "{provider_name=\"vault\",key_id_hash=\"x\"} 1", "x"},
 	} {
-		t.Run("When metrics hold "+name+" the last key of the plugin should be found", func(t *testing.T) {
+		t.Run("When metrics hold "+name+" it should return the plugin's latest key", func(t *testing.T) {
 			NewWithT(t).Expect(currentKey([]byte(tc.metrics), "vault")).To(Equal(tc.want))
 		})
 	}

@@ -23,10 +23,11 @@ import (
 const (
 	// keyPoll is the interval at which a plugin's key is checked.
 	keyPoll = 5 * time.Minute
-	// keySettles is how long all API servers take to use a new key after the first one: each asks its plugin once a
-	// minute.
+	// keySettles is the time from the first API server that uses a new key until all use it. Each API server asks its
+	// plugin once a minute.
 	keySettles = 3 * time.Minute
-	// keyMetric is the time at which a plugin last reported a key as the one to encrypt with, by the hash of the key's ID.
+	// keyMetric has a label with the hash of a key's ID. Its value is the time at which the plugin last reported that key
+	// as the one to encrypt with.
 	keyMetric = "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds"
 )
 
@@ -41,8 +42,8 @@ func followsPlugin(config *corev1.Secret) bool {
 	return config.Annotations[kubeapiserver.EncryptionStage] == string(hyperv1.EncryptionMigrationCompleted) && kubeapiserver.WritingPlugin(config) != ""
 }
 
-// follow rewrites all stored data when the plugin has a new key and all API servers use it. Until then one of them
-// could still write with the previous key, which the plugin's owner would then remove too early.
+// follow rewrites all stored data when the plugin has a new key and all API servers use it. Until then an API server
+// could still write with the previous key, and the plugin's owner would remove that key too early.
 func (r *Reconciler) follow(ctx context.Context, config *corev1.Secret) (ctrl.Result, error) {
 	again := ctrl.Result{RequeueAfter: keyPoll}
 	metrics, err := r.Metrics(ctx)

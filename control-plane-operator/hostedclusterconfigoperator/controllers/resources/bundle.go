@@ -19,20 +19,20 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// applyRights grants the permissions with which nodes join, and with which the API server and the metrics collectors
-// reach them.
+// applyRights grants the permissions that nodes need to join, and those with which the API server and the metrics
+// collectors reach nodes.
 func (r *Reconciler) applyRights(ctx context.Context, _ *scope) error {
 	if err := r.applyAll(ctx, "manifests/rbac/*.yaml"); err != nil {
 		return err
 	}
-	// With this binding, the guest's own controllers would approve each renewal, also of nodes without a Machine.
+	// With this binding, the guest's own controllers would approve each renewal, even for nodes without a Machine.
 	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"}}
 	_, err := upsert.Gone(ctx, r.Guest, renewal)
 	return err
 }
 
-// applyJoining lets the ignition-server create bootstrap tokens, and nothing else. From then on, new machines may not
-// use the shared credentials, so this waits until the ignition-server exists.
+// applyJoining lets the ignition-server create bootstrap tokens, and nothing else. With this permission in place, new
+// machines may no longer use the shared credentials. It is therefore only granted once the ignition-server exists.
 func (r *Reconciler) applyJoining(ctx context.Context, s *scope) error {
 	if _, disabled := s.hcp.Annotations[hyperv1.DisableIgnitionServerAnnotation]; disabled {
 		return nil

@@ -22,7 +22,7 @@ import (
 // clusterName is the name of each object of config.openshift.io.
 var clusterName = metav1.ObjectMeta{Name: "cluster"}
 
-// defaultIssuer is the issuer of service account tokens unless the cluster names another.
+// defaultIssuer is the issuer of service account tokens unless the cluster sets one.
 const defaultIssuer = "https://kubernetes.default.svc"
 
 // applyConfig applies the objects of config.openshift.io. An object that is rejected does not block the others.
@@ -37,8 +37,8 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 	)
 }
 
-// applyInfrastructure reports the platform to the guest. A MAAS machine needs no platform integration in the guest, so
-// the platform comes from the platform's traits.
+// applyInfrastructure reports the platform type to the guest. It comes from the platform's traits: for MAAS it is None,
+// since the guest needs no integration with MAAS.
 func (r *Reconciler) applyInfrastructure(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	traits, known := platforms.Of(hcp.Spec.Platform.Type)
 	if !known {

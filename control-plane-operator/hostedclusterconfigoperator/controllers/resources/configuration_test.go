@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
-// change gives the HostedControlPlane another spec or other annotations.
+// change changes the spec or the annotations of the HostedControlPlane.
 func (w *world) change(t *testing.T, mutate func(*hyperv1.HostedControlPlane)) {
 	t.Helper()
 	g := NewWithT(t)
@@ -39,7 +39,7 @@ func (w *world) trusts(t *testing.T) {
 	})
 }
 
-// mustPass reconciles until the API server accepts everything: it learns kinds while it serves, and writes its own
+// mustPass reconciles until it succeeds. The test's API server needs time to serve new kinds, and also writes its own
 // endpoints.
 func (w *world) mustPass(t *testing.T) {
 	t.Helper()
@@ -51,7 +51,7 @@ func (w *world) gone(t *testing.T, obj client.Object) bool {
 	return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 }
 
-// TestConfiguration checks that a user's configuration of a cluster is written to the guest, and removed again.
+// TestConfiguration checks that a user's configuration of a cluster is written to the guest, and later removed.
 func TestConfiguration(t *testing.T) {
 	w, g := newWorld(t), NewWithT(t)
 	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"},
@@ -129,7 +129,7 @@ func TestConfiguration(t *testing.T) {
 	g.Expect(server.Spec.AdditionalCORSAllowedOrigins).To(BeEmpty())
 }
 
-// TestTrouble covers failures of a reconcile: a failed object blocks none of the others, and is reported.
+// TestTrouble checks failures of a reconcile: a failed object blocks none of the others, and is reported.
 func TestTrouble(t *testing.T) {
 	w, g := newWorld(t), NewWithT(t)
 	w.r.OperateOnReleaseImage = "registry.example/another:1"

@@ -22,7 +22,7 @@ const (
 )
 
 // applyEndpoints points the guest's kubernetes Service to the published address of the API. The API server cannot do
-// that, since it only knows the address of its own pod.
+// that itself, since it only knows the address of its own pod.
 func (r *Reconciler) applyEndpoints(ctx context.Context, s *scope) error {
 	endpoint := s.hcp.Status.ControlPlaneEndpoint
 	addresses, err := r.resolve(ctx, endpoint.Host)

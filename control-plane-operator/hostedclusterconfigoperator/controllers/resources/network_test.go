@@ -63,7 +63,7 @@ func TestBaseDomain(t *testing.T) {
 		"an empty prefix": {ptr.To(""), "example.com"},
 	}
 	for name, tc := range cases {
-		t.Run("When the domain has "+name+" it should be composed so", func(t *testing.T) {
+		t.Run("When the DNS spec has "+name+" it should return the cluster's domain", func(t *testing.T) {
 			hcp := fixture.GuestControlPlane()
 			hcp.Spec.DNS.BaseDomainPrefix = tc.prefix
 			NewWithT(t).Expect(baseDomain(hcp)).To(Equal(tc.want))

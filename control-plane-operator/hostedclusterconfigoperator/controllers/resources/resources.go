@@ -21,7 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// resync repairs what no watch reports, such as a published name that resolves to another address.
+// resync is the interval of reconciles for changes that no watch reports, such as a published name that resolves to a
+// new address.
 const resync = time.Minute
 
 // Reconciler manages the resources of one guest.
@@ -41,7 +42,7 @@ type Reconciler struct {
 // scope is the state of one reconcile.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
-	// paused reports that nothing is done, so that there is nothing to report.
+	// paused reports that the reconcile changes nothing, and therefore reports nothing.
 	paused bool
 }
 

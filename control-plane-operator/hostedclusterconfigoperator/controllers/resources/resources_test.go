@@ -81,7 +81,8 @@ func TestResources(t *testing.T) {
 		g := NewWithT(t)
 		g.Eventually(func() error { return w.pass(ctx) }).WithTimeout(timeout).Should(Succeed())
 
-		// The test's API server writes its own address there every ten seconds; a hosted one is configured not to.
+		// The test's API server writes its own address there every ten seconds. A hosted API server is configured not to do
+		// that.
 		g.Eventually(func(g Gomega) {
 			g.Expect(w.pass(ctx)).To(Succeed())
 			slice := &discoveryv1.EndpointSlice{}
@@ -125,7 +126,8 @@ func TestResources(t *testing.T) {
 
 	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
-		// More than one reconcile, for the same reason as above; an object that is written every time fails all of them.
+		// The test retries, since the API server may write its own address during a reconcile. An object that every
+		// reconcile writes would fail all attempts.
 		g.Eventually(func(g Gomega) {
 			before := w.writes.Count
 			result, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})

@@ -34,11 +34,11 @@ func TestResolveOddAnswers(t *testing.T) {
 		found, want []string
 	}{
 		"an IPv4-mapped IPv6 address and its IPv4 address": {[]string{"::ffff:192.0.2.1", "192.0.2.1"}, []string{"192.0.2.1"}},
-		"something that is no address":                     {[]string{"localhost", "", "192.0.2.2"}, []string{"192.0.2.2"}},
-		"several of IPv6, in any order":                    {[]string{"2001:db8::2", "2001:db8::1", "2001:db8::2"}, []string{"2001:db8::1", "2001:db8::2"}},
-		"nothing but nonsense":                             {[]string{"localhost", "192.0.2"}, nil},
+		"invalid addresses":                {[]string{"localhost", "", "192.0.2.2"}, []string{"192.0.2.2"}},
+		"several IPv6 addresses, unsorted": {[]string{"2001:db8::2", "2001:db8::1", "2001:db8::2"}, []string{"2001:db8::1", "2001:db8::2"}},
+		"only invalid addresses":           {[]string{"localhost", "192.0.2"}, nil},
 	} {
-		t.Run("When a resolver says "+name+" the guest should get addresses that it can use", func(t *testing.T) {
+		t.Run("When a resolver returns "+name+" it should return the valid addresses", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := (&Reconciler{Lookup: func(context.Context, string) ([]string, error) { return tc.found, nil }}).resolve(t.Context(), "api.example.com")
 			g.Expect(got).To(Equal(tc.want))
@@ -55,7 +55,7 @@ func TestResolveOddAnswers(t *testing.T) {
 	})
 }
 
-// TestEndpointsOfSeveralAddresses: EndpointSlice and Endpoints must have the same addresses.
+// TestEndpointsOfSeveralAddresses checks that EndpointSlice and Endpoints have the same addresses.
 func TestEndpointsOfSeveralAddresses(t *testing.T) {
 	g, addresses := NewWithT(t), []string{"192.0.2.1", "192.0.2.2"}
 	endpoints, slice := apiEndpoints(addresses, 30443), apiEndpointSlice(addresses, 30443)
@@ -89,7 +89,7 @@ func TestDomains(t *testing.T) {
 	g.Expect(hcp.Spec.Configuration.Ingress.AppsDomain).To(Equal("web.example.org"), "what the user wrote is copied and not changed")
 }
 
-// TestInfrastructureOfAGuest: status fields that other controllers wrote stay.
+// TestInfrastructureOfAGuest checks that status fields of other controllers stay.
 func TestInfrastructureOfAGuest(t *testing.T) {
 	g, hcp := NewWithT(t), fixture.GuestControlPlane()
 	hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "2001:db8::1", Port: 6443}
@@ -111,7 +111,7 @@ func TestUnknownPlatform(t *testing.T) {
 	NewWithT(t).Expect((&Reconciler{}).applyInfrastructure(t.Context(), hcp)).To(MatchError(ContainSubstring(`platform "Mainframe" is not known`)))
 }
 
-// TestWhatWakes: a status update by another controller triggers no reconcile.
+// TestWhatWakes checks that a status update by another controller triggers no reconcile.
 func TestWhatWakes(t *testing.T) {
 	slice := func(generation int64) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
@@ -120,30 +120,31 @@ func TestWhatWakes(t *testing.T) {
 		before, after int64
 		ours, want    bool
 	}{
-		"its spec changes":                    {1, 2, true, true},
-		"its status changes":                  {2, 2, true, false},
-		"its kind has no generation":          {0, 0, true, true},
-		"its spec changes and it is not ours": {1, 2, false, false},
+		"its spec changes":                          {1, 2, true, true},
+		"its status changes":                        {2, 2, true, false},
+		"its kind has no generation":                {0, 0, true, true},
+		"its spec changes and it has another owner": {1, 2, false, false},
 	} {
-		t.Run("When of an object "+name+" it should be reconciled or ignored", func(t *testing.T) {
+		t.Run("When "+name+" it should reconcile or ignore the update", func(t *testing.T) {
 			ours := predicate.NewPredicateFuncs(func(client.Object) bool { return tc.ours })
 			NewWithT(t).Expect(spec(ours).Update(event.UpdateEvent{ObjectOld: slice(tc.before), ObjectNew: slice(tc.after)})).To(Equal(tc.want))
 		})
 	}
 }
 
-// TestWhoseGuest: a guest that has no address yet, or belongs to the operator of another release, is not changed.
+// TestWhoseGuest checks that a guest is not changed if it has no address yet, or belongs to the operator of a
+// different release.
 func TestWhoseGuest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, only string
 		stops      bool
 	}{
-		"has no address":    {"", "", true},
-		"is any operator's": {"192.0.2.10", "", false},
-		"is ours":           {"192.0.2.10", fixture.ReleaseImage, false},
-		"is another's":      {"192.0.2.10", "registry.example/another:1", true},
+		"has no address":                   {"", "", true},
+		"is not restricted to an operator": {"192.0.2.10", "", false},
+		"belongs to this operator":         {"192.0.2.10", fixture.ReleaseImage, false},
+		"belongs to another operator":      {"192.0.2.10", "registry.example/another:1", true},
 	} {
-		t.Run("When a guest "+name+" it should be worked on, or left alone", func(t *testing.T) {
+		t.Run("When a guest "+name+" it should reconcile or stop", func(t *testing.T) {
 			hcp := fixture.GuestControlPlane()
 			hcp.Status.ControlPlaneEndpoint.Host = tc.host
 			_, err := (&Reconciler{OperateOnReleaseImage: tc.only}).observe(t.Context(), hcp)
@@ -152,7 +153,8 @@ func TestWhoseGuest(t *testing.T) {
 	}
 }
 
-// TestSetCondition: one condition is written, by a separate field owner, and not again while it does not change.
+// TestSetCondition checks that one condition is written, by a separate field owner, and not again while it does not
+// change.
 func TestSetCondition(t *testing.T) {
 	type written struct{ owner, kind, status string }
 	var writes []written

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revocation revokes a kubelet's certificates when its Machine is gone. Another Machine that gets the same
-// hardware gets the same name for its Node, and with it the permissions of certificates for that name.
-//
+// Package revocation revokes a kubelet's certificates when its Machine is gone. A later Machine on the same hardware
+// gets the same Node name. Certificates for that name would still grant permissions.
 // An API server does not support revocation, but it reports the certificate of each request. The package therefore
 // keeps a record of each Machine in a ConfigMap that no node can write. The record lists the certificates that were
 // issued to the Machine's node. An admission policy rejects requests with a certificate of a Machine that is gone.
@@ -43,7 +42,7 @@ import (
 )
 
 const (
-	// stateLabel is on each record; the policy selects the revoked ones.
+	// stateLabel is the label of each record with its state; the policy selects the revoked records.
 	stateLabel = hyperv1.NodeCredentialsLabel
 	held       = "held"
 	// leaving is the state while the Machine is being deleted. The node needs its certificates until it is drained.
@@ -132,7 +131,8 @@ func (r *Reconciler) keep(ctx context.Context, hcp *hyperv1.HostedControlPlane) 
 	return ctrl.Result{}, nil
 }
 
-// records returns the existing records, and those of recently issued certificates: requests stay for an hour.
+// records returns the existing records, and records for recently issued certificates. The requests of certificates
+// stay for an hour.
 func (r *Reconciler) records(ctx context.Context, machines []clusterv1.Machine) (map[string]record, error) {
 	kept, requests := &corev1.ConfigMapList{}, &certificatesv1.CertificateSigningRequestList{}
 	if err := r.Guest.List(ctx, kept, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{stateLabel}); err != nil {
@@ -174,7 +174,7 @@ func Digest(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// issuedTo returns the certificate that a request was issued to a node; nil for none.
+// issuedTo returns the certificate that a request was issued to a node; nil if there is none.
 func issuedTo(csr *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 		return nil
@@ -190,8 +190,8 @@ func issuedTo(csr *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	return certificate
 }
 
-// holder returns the Machine that a node's certificate was issued to; empty for none. A Machine that was created after
-// the request is a later one with the same name.
+// holder returns the Machine that a node's certificate was issued to; empty if there is none. A Machine that was
+// created after the request does not count: it is a later Machine with the same name.
 func holder(csr *certificatesv1.CertificateSigningRequest, node string, machines []clusterv1.Machine) string {
 	machine, err := csrapproval.MachineOf(node, machines)
 	if err != nil || csr.CreationTimestamp.Before(&machine.CreationTimestamp) {
@@ -244,10 +244,10 @@ func (r *Reconciler) shape(cm *corev1.ConfigMap, seen record) {
 	}
 }
 
-// heir returns the Machine that decides about a record. A record that is older than its control plane was restored with
-// a snapshot of etcd, as was the node, while its Machine belonged to the lost management cluster. The first Machine
-// with the node's name adopted the running machine, including its certificates. It stays the successor when it is
-// deleted, so that no later Machine with that name becomes it.
+// heir returns the Machine that decides about a record. A record that is older than its control plane was restored
+// with a snapshot of etcd, like the node. Its Machine belonged to the lost management cluster. The first Machine with
+// the node's name adopted the running machine, including its certificates. It stays the successor when it is deleted,
+// so that no later Machine with that name takes its place.
 func heir(hcp *hyperv1.HostedControlPlane, machine string, cm *corev1.ConfigMap, machines []clusterv1.Machine) string {
 	mark := string(hcp.UID) + "/"
 	if name, ok := strings.CutPrefix(cm.Annotations[heirAnnotation], mark); ok {
@@ -263,9 +263,9 @@ func heir(hcp *hyperv1.HostedControlPlane, machine string, cm *corev1.ConfigMap,
 	return next.Name
 }
 
-// stateOf decides by the current Machines. A missing Machine proves little: a management cluster that is being restored
-// has none at first, while all nodes run. A Machine therefore counts as gone if it was seen being deleted, or if
-// another one has its node's name now.
+// stateOf computes the state of a record from the current Machines. A missing Machine proves little: a management
+// cluster that is being restored has no Machines at first, while all nodes run. A Machine therefore counts as gone if
+// it was seen being deleted, or if a new Machine has its node's name.
 func stateOf(machine string, cm *corev1.ConfigMap, machines []clusterv1.Machine) string {
 	for i := range machines {
 		if machines[i].Name != machine {

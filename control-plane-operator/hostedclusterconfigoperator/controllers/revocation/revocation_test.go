@@ -37,7 +37,7 @@ func TestStateOf(t *testing.T) {
 		machines []clusterv1.Machine
 		want     string
 	}{
-		"its Machine is there":                                              {"", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its Machine exists":                                                {"", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
 		"its Machine is being deleted":                                      {held, []clusterv1.Machine{going(machine("a", "worker-1", start)), other}, leaving},
 		"its Machine was being deleted and is gone":                         {leaving, []clusterv1.Machine{other}, revoked},
 		"its Machine was the last and was deleted":                          {leaving, nil, revoked},
@@ -45,18 +45,18 @@ func TestStateOf(t *testing.T) {
 		"the deletion of its Machine was not observed":                      {held, []clusterv1.Machine{other}, held},
 		"there is no Machine at all, as in a restore":                       {held, nil, held},
 		"the record is revoked":                                             {revoked, []clusterv1.Machine{other}, revoked},
-		"its Machine is back, as after a restore":                           {revoked, []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its Machine exists again after a restore":                          {revoked, []clusterv1.Machine{machine("a", "worker-1", start)}, held},
 		"the Machine with its node's name is being deleted and has no node": {held, []clusterv1.Machine{going(machine("next", "worker-1", start))}, held},
 	} {
-		t.Run("When of a node's certificates "+name+", they should be "+tt.want, func(t *testing.T) {
+		t.Run("When "+name+", the certificates of a node should be "+tt.want, func(t *testing.T) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{stateLabel: tt.known}}, Data: map[string]string{nodeKey: "worker-1"}}
 			NewWithT(t).Expect(stateOf("a", cm, tt.machines)).To(Equal(tt.want))
 		})
 	}
 }
 
-// TestHeir covers records that were restored with a snapshot of etcd, while the Machines of the lost management cluster
-// were not.
+// TestHeir checks records that were restored with a snapshot of etcd, while the Machines of the lost management
+// cluster were not.
 func TestHeir(t *testing.T) {
 	taker, another := machine("taker", "worker-1", start), machine("another", "worker-1", start)
 	for name, tt := range map[string]struct {
@@ -75,10 +75,10 @@ func TestHeir(t *testing.T) {
 		"it was revoked in the snapshot":                                        {start, revoked, "", []clusterv1.Machine{taker}, revoked},
 		"it was created here, and another Machine has its node's name":          {start.Add(2 * time.Hour), held, "", []clusterv1.Machine{another}, revoked},
 		"it is not created yet, and another Machine has the name":               {time.Time{}, "", "", []clusterv1.Machine{another}, revoked},
-		"its own Machine is there, as where the cluster was moved":              {start, held, "", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
-		"its own Machine is there and going, and another has the name":          {start, held, "", []clusterv1.Machine{going(machine("a", "worker-1", start)), another}, leaving},
+		"its own Machine exists, as in a moved cluster":                         {start, held, "", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its own Machine is being deleted, and another has the name":            {start, held, "", []clusterv1.Machine{going(machine("a", "worker-1", start)), another}, leaving},
 	} {
-		t.Run("When of a restored record "+name+", it should be "+tt.want, func(t *testing.T) {
+		t.Run("When "+name+", a restored record should be "+tt.want, func(t *testing.T) {
 			hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(tt.made), Labels: map[string]string{stateLabel: tt.known},
 				Annotations: map[string]string{heirAnnotation: tt.heir}}, Data: map[string]string{nodeKey: "worker-1"}}
@@ -91,8 +91,8 @@ func TestHeir(t *testing.T) {
 	}
 }
 
-// TestHeirStays: the Machine that adopted a node stays the successor for its certificates, and no later Machine with
-// the node's name becomes it.
+// TestHeirStays checks that the Machine that adopted a node stays the successor for its certificates. No later Machine
+// with the node's name takes its place.
 func TestHeirStays(t *testing.T) {
 	g := NewWithT(t)
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}
@@ -118,11 +118,11 @@ func TestHolder(t *testing.T) {
 		at   time.Time
 		want string
 	}{
-		"its Machine asked":                      {"worker-1", start.Add(time.Minute), "a"},
-		"the previous owner of the name asked":   {"worker-1", start.Add(-time.Minute), ""},
-		"a node without a Machine requested one": {"worker-9", start.Add(time.Minute), ""},
+		"after its Machine was created":  {"worker-1", start.Add(time.Minute), "a"},
+		"before its Machine was created": {"worker-1", start.Add(-time.Minute), ""},
+		"by a node without a Machine":    {"worker-9", start.Add(time.Minute), ""},
 	} {
-		t.Run("When a certificate was issued since "+name+", it should be remembered of the right one", func(t *testing.T) {
+		t.Run("When a certificate was requested "+name+", it should return its Machine or none", func(t *testing.T) {
 			NewWithT(t).Expect(holder(asked(tt.at), tt.node, machines)).To(Equal(tt.want))
 		})
 	}

@@ -30,7 +30,7 @@ func Soon() controller.Options {
 	return controller.Options{RateLimiter: phase.Backoff(500*time.Millisecond, 15*time.Second)}
 }
 
-// One maps every object to one object of another kind.
+// One maps the events of all objects to a request for one object of another kind.
 func One(key client.ObjectKey) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: key}}
@@ -45,12 +45,12 @@ func Start(key client.ObjectKey) source.Source {
 	})
 }
 
-// ComingAndGoing drops updates.
+// ComingAndGoing drops updates, so that only creations and deletions remain.
 func ComingAndGoing() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// ControlPlane watches the HostedControlPlane itself.
+// ControlPlane returns a source that watches the HostedControlPlane.
 func ControlPlane(management cache.Cache) source.Source {
 	return source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{})
 }

@@ -49,7 +49,7 @@ func TestAll(t *testing.T) {
 	})
 }
 
-// TestOne: any event of any object leads to the one request, and only once until it is done.
+// TestOne checks that events of any object lead to the same request, which is queued only once.
 func TestOne(t *testing.T) {
 	g := NewWithT(t)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -40,7 +40,7 @@ func (w *world) dnsBudget() *policyv1.PodDisruptionBudget {
 // dnsFollowsNodes checks the number of DNS pods in a guest with two nodes.
 func dnsFollowsNodes(w *world, step func(string, func(*testing.T))) {
 	w.t.Helper()
-	step("When DNS is to run twice it should as soon as there are two nodes, and one may go at a time", func(t *testing.T) {
+	step("When there are two nodes and DNS should run twice it should, with a disruption budget", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.dnsRuns()).To(Equal(int32(1)))
 		g.Expect(w.dnsBudget()).To(BeNil())
@@ -64,7 +64,7 @@ func dnsFollowsNodes(w *world, step func(string, func(*testing.T))) {
 		g.Expect(w.dnsBudget()).NotTo(BeNil(), "what somebody deletes is back")
 	})
 
-	step("When one node is left, or one replica is asked for, nothing should keep its DNS from being evicted", func(t *testing.T) {
+	step("When one node is left, or one replica is requested, DNS should have no disruption budget", func(t *testing.T) {
 		g := NewWithT(t)
 		node := &corev1.Node{}
 		w.get("", "worker-2", node)

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestUsability: the heartbeats that a node sends several times a minute trigger no reconcile.
+// TestUsability checks that the heartbeats of a node, several times a minute, trigger no reconcile.
 func TestUsability(t *testing.T) {
 	node := func(edits ...func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
@@ -46,19 +46,19 @@ func TestUsability(t *testing.T) {
 		before, after *corev1.Node
 		want          bool
 	}{
-		"says that it is there": {node(), node(func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = metav1.Now() }), false},
-		"has little memory":     {node(), node(status(0, corev1.ConditionTrue)), false},
-		"has another label":     {node(), node(func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }), false},
-		"is cordoned":           {node(), node(func(n *corev1.Node) { n.Spec.Unschedulable = true }), false},
-		"is no longer Ready":    {node(), node(status(1, corev1.ConditionFalse)), true},
-		"is not heard of":       {node(status(1, corev1.ConditionFalse)), node(status(1, corev1.ConditionUnknown)), true},
-		"becomes Ready":         {node(func(n *corev1.Node) { n.Status.Conditions = nil }), node(), true},
-		"is tainted":            {node(), node(tainted("a")), true},
-		"is tainted otherwise":  {node(tainted("a")), node(tainted("b")), true},
-		"is free of its taint":  {node(tainted("a")), node(), true},
-		"has none of no taints": {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{} }), node(), false},
+		"sends a heartbeat":            {node(), node(func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = metav1.Now() }), false},
+		"has little memory":            {node(), node(status(0, corev1.ConditionTrue)), false},
+		"has another label":            {node(), node(func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }), false},
+		"is cordoned":                  {node(), node(func(n *corev1.Node) { n.Spec.Unschedulable = true }), false},
+		"is no longer Ready":           {node(), node(status(1, corev1.ConditionFalse)), true},
+		"becomes unknown":              {node(status(1, corev1.ConditionFalse)), node(status(1, corev1.ConditionUnknown)), true},
+		"becomes Ready":                {node(func(n *corev1.Node) { n.Status.Conditions = nil }), node(), true},
+		"is tainted":                   {node(), node(tainted("a")), true},
+		"gets a different taint":       {node(tainted("a")), node(tainted("b")), true},
+		"loses its taint":              {node(tainted("a")), node(), true},
+		"gets an empty list of taints": {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{} }), node(), false},
 	} {
-		t.Run("When a node "+name+" it should be reconciled or ignored", func(t *testing.T) {
+		t.Run("When a node "+name+" it should reconcile or ignore the update", func(t *testing.T) {
 			NewWithT(t).Expect(usability().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after})).To(Equal(tc.want))
 		})
 	}
@@ -76,7 +76,7 @@ func TestControlPlaneVersion(t *testing.T) {
 		"an empty release image":      {ptr.To(""), ""},
 		"a release image of its own":  {ptr.To("registry.example/release:1.36.4"), "1.36.4"},
 	} {
-		t.Run("When a control plane has "+name+" it should be known which version the nodes may have", func(t *testing.T) {
+		t.Run("When a control plane has "+name+" it should return the version of that release or none", func(t *testing.T) {
 			hcp := fixture.ControlPlane()
 			hcp.Spec.ControlPlaneReleaseImage = tc.image
 			hcp.Status.ControlPlaneVersion.Desired.Version = "1.36.4"
@@ -85,19 +85,20 @@ func TestControlPlaneVersion(t *testing.T) {
 	}
 }
 
-// TestWhoseGuest: a guest that has no address yet, or belongs to the operator of another release, is not changed.
+// TestWhoseGuest checks that a guest is not changed if it has no address yet, or belongs to the operator of a
+// different release.
 func TestWhoseGuest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, only string
 		stops      bool
 	}{
-		"has no address":             {"", "", true},
-		"is any operator's":          {"192.0.2.10", "", false},
-		"is ours":                    {"192.0.2.10", fixture.ReleaseImage, false},
-		"is another's":               {"192.0.2.10", "registry.example/another:1", true},
-		"is ours and has no address": {"", fixture.ReleaseImage, true},
+		"has no address":                              {"", "", true},
+		"is not restricted to an operator":            {"192.0.2.10", "", false},
+		"belongs to this operator":                    {"192.0.2.10", fixture.ReleaseImage, false},
+		"belongs to another operator":                 {"192.0.2.10", "registry.example/another:1", true},
+		"belongs to this operator and has no address": {"", fixture.ReleaseImage, true},
 	} {
-		t.Run("When a guest "+name+" it should be worked on, or left alone", func(t *testing.T) {
+		t.Run("When a guest "+name+" it should reconcile or stop", func(t *testing.T) {
 			g, hcp := NewWithT(t), fixture.ControlPlane()
 			hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: tc.host, Port: 6443}
 			c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).
@@ -133,10 +134,10 @@ func TestReadRelease(t *testing.T) {
 		wrong  string
 		want   asked
 	}{
-		"is not there":      {nil, "reading pull secret clusters-demo/pull-secret", asked{}},
-		"is that of a user": {fixture.HostedNamespace()[1].(*corev1.Secret), "no such image", asked{fixture.ReleaseImage, `{"auths":{}}`}},
+		"is missing": {nil, "reading pull secret clusters-demo/pull-secret", asked{}},
+		"exists":     {fixture.HostedNamespace()[1].(*corev1.Secret), "no such image", asked{fixture.ReleaseImage, `{"auths":{}}`}},
 	} {
-		t.Run("When the pull secret "+name+" the payload should be read with it, or not at all", func(t *testing.T) {
+		t.Run("When the pull secret "+name+" it should read the payload with it or fail", func(t *testing.T) {
 			g, a := NewWithT(t), &asked{}
 			builder := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithTypeConverters(managedfields.NewDeducedTypeConverter())
 			if tc.secret != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// resync repairs what no watch reports, such as a pod whose image cannot be pulled.
+// resync is the interval of reconciles for changes that no watch reports, such as a pod whose image cannot be pulled.
 const resync = time.Minute
 
 // Reconciler rolls out the components of one guest and reports each in a ControlPlaneComponent of the hosted namespace.

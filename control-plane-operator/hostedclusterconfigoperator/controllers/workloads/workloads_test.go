@@ -101,7 +101,7 @@ func (w *world) edit(change func(*hyperv1.HostedControlPlane)) {
 	w.must(w.client.Update(w.t.Context(), hcp))
 }
 
-// apiServer reports that the API server runs a version, whatever the spec asks for.
+// apiServer reports that the API server runs a version, regardless of the spec.
 func (w *world) apiServer(version string) {
 	w.t.Helper()
 	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
@@ -125,8 +125,8 @@ func (w *world) node(name string) {
 	w.must(w.client.Status().Update(w.t.Context(), node))
 }
 
-// observe acts as the guest's controllers for all DaemonSets: of the desired nodes, updated ones have the new pod and
-// available ones an available pod.
+// observe acts as the guest's controllers for all DaemonSets. It sets the numbers of nodes that should run the pod,
+// that have the updated pod, and whose pod is available.
 func (w *world) observe(wanted, updated, available int32) {
 	w.t.Helper()
 	sets := &appsv1.DaemonSetList{}
@@ -180,7 +180,7 @@ func TestWorkloads(t *testing.T) {
 		}
 	}
 
-	step("When the API server does not run the version yet it should wait, and say for whom", func(t *testing.T) {
+	step("When the API server does not run the version yet it should wait and report that", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.pass()).To(Succeed())
 		_, rollout, message := w.told("kube-proxy")
@@ -188,7 +188,7 @@ func TestWorkloads(t *testing.T) {
 		g.Expect(message).To(ContainSubstring("kube-apiserver"))
 	})
 
-	step("When a guest is empty it should get all that nodes need, and be complete without nodes", func(t *testing.T) {
+	step("When a guest is empty it should get all components, and count as complete without nodes", func(t *testing.T) {
 		g := NewWithT(t)
 		w.apiServer("1.36.3")
 		g.Expect(w.pass()).To(Succeed())
@@ -210,7 +210,7 @@ func TestWorkloads(t *testing.T) {
 		g.Expect(network.OwnerReferences).To(BeEmpty())
 	})
 
-	step("When nothing changes it should write nothing in fifty passes", func(t *testing.T) {
+	step("When nothing changes it should write nothing in fifty reconciles", func(t *testing.T) {
 		g := NewWithT(t)
 		before := w.writes.Count
 		for range 50 {
@@ -219,7 +219,7 @@ func TestWorkloads(t *testing.T) {
 		g.Expect(w.writes.Count).To(Equal(before))
 	})
 
-	step("When somebody changes what it keeps it should put it right", func(t *testing.T) {
+	step("When a user changes a managed object it should restore it", func(t *testing.T) {
 		g := NewWithT(t)
 		proxy := &appsv1.DaemonSet{}
 		w.get(guestNS, "kube-proxy", proxy)
@@ -247,7 +247,7 @@ func TestWorkloads(t *testing.T) {
 		g.Expect(message).To(Equal("DaemonSet kube-proxy: 1 of 2 nodes updated, 1 available"))
 	})
 
-	step("When its image is broken it should name the pod and why it does not start", func(t *testing.T) {
+	step("When an image is broken it should name the pod and the cause", func(t *testing.T) {
 		g := NewWithT(t)
 		proxy := &appsv1.DaemonSet{}
 		w.get(guestNS, "kube-proxy", proxy)
@@ -269,7 +269,7 @@ func TestWorkloads(t *testing.T) {
 		g.Expect(w.client.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
 	})
 
-	step("When all pods run the new version it should say so", func(t *testing.T) {
+	step("When all pods run the new version it should report that", func(t *testing.T) {
 		g := NewWithT(t)
 		w.observe(2, 2, 2)
 		w.dns()
@@ -282,7 +282,7 @@ func TestWorkloads(t *testing.T) {
 
 	dnsFollowsNodes(w, step)
 
-	step("When the cluster is paused it should leave the guest to its user", func(t *testing.T) {
+	step("When the cluster is paused it should change nothing in the guest", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })
 		g.Expect(w.client.Delete(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: guestNS, Name: "kube-proxy"}})).To(Succeed())
@@ -313,7 +313,7 @@ func TestWorkloads(t *testing.T) {
 		w.apiServer("1.36.4")
 	})
 
-	step("When the payload lacks an image it should name it, and do the rest", func(t *testing.T) {
+	step("When the payload lacks an image it should name the image, and roll out the rest", func(t *testing.T) {
 		g := NewWithT(t)
 		lacking := release("1.36.4")
 		delete(lacking, "node-network")
@@ -327,7 +327,7 @@ func TestWorkloads(t *testing.T) {
 		w.r.Releases = release("1.36.4")
 	})
 
-	step("When the user brings a network it should take its own away", func(t *testing.T) {
+	step("When the user brings a network plugin it should remove its own", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Networking.NetworkType = hyperv1.Other })
 		g.Expect(w.pass()).To(Succeed())

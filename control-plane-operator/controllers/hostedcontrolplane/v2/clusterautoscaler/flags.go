@@ -61,7 +61,7 @@ func setScaleDown(f *component.Flags, spec hyperv1.ClusterAutoscaling) {
 	setPercent(f, "scale-down-utilization-threshold", down.UtilizationThresholdPercent)
 }
 
-// setInt sets a flag to a number of units; an unset one leaves the program's default.
+// setInt sets a flag to a number of units; without a value, the program's default applies.
 func setInt(f *component.Flags, name string, value *int32, unit string) {
 	if value != nil {
 		f.Set(name, fmt.Sprint(*value)+unit)

@@ -21,10 +21,10 @@ func TestFlags(t *testing.T) {
 		{"nothing", hyperv1.ClusterAutoscaling{}, component.Flags{
 			"--expander=priority,least-waste", "--balancing-ignore-label=hypershift.openshift.io/nodePool", "--scale-down-enabled=true",
 		}},
-		{"that nodes are only added", hyperv1.ClusterAutoscaling{Scaling: hyperv1.ScaleUpOnly}, component.Flags{
+		{"scaling to ScaleUpOnly", hyperv1.ClusterAutoscaling{Scaling: hyperv1.ScaleUpOnly}, component.Flags{
 			"--expander=priority,least-waste", "--balancing-ignore-label=hypershift.openshift.io/nodePool", "--scale-down-enabled=false",
 		}},
-		{"all", hyperv1.ClusterAutoscaling{
+		{"all fields", hyperv1.ClusterAutoscaling{
 			Scaling: hyperv1.ScaleUpAndScaleDown,
 			ScaleDown: &hyperv1.ScaleDownConfig{
 				DelayAfterAddSeconds: ptr.To[int32](1), DelayAfterDeleteSeconds: ptr.To[int32](2), DelayAfterFailureSeconds: ptr.To[int32](3),
@@ -42,7 +42,7 @@ func TestFlags(t *testing.T) {
 		}},
 	}
 	for _, tc := range cases {
-		t.Run("When the cluster says "+tc.name+" it should be passed on", func(t *testing.T) {
+		t.Run("When the cluster sets "+tc.name+" it should set the matching flags", func(t *testing.T) {
 			var got component.Flags
 			setLimits(&got, tc.spec)
 			setChoice(&got, tc.spec)

@@ -38,10 +38,10 @@ func TestWanted(t *testing.T) {
 	}{
 		{"the payload has the image", nil, full, true},
 		{"the payload lacks the image", nil, images{"availability-prober": "p:1"}, false},
-		{"machine management is disabled, with any value", map[string]string{hyperv1.DisableMachineManagement: ""}, full, false},
+		{"machine management is disabled by an empty annotation", map[string]string{hyperv1.DisableMachineManagement: ""}, full, false},
 		{"an annotation scales it to zero and keeps its objects", map[string]string{hyperv1.DisableClusterAutoscalerAnnotation: "true"}, full, true},
 	} {
-		t.Run("When "+tc.name+" it should decide if the component runs", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should decide whether the component runs", func(t *testing.T) {
 			got, err := enabled(t.Context(), scopeWith(tc.annotations, tc.payload))
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -49,7 +49,7 @@ func TestWanted(t *testing.T) {
 		})
 	}
 	for value, want := range map[string]int32{"": 1, "true": 0, "false": 1} {
-		t.Run("When the annotation that stops it says "+value+" it should run once, or not at all", func(t *testing.T) {
+		t.Run("When the annotation to disable it is "+value+" it should have one replica or none", func(t *testing.T) {
 			obj, err := New().Render(t.Context(), scopeWith(map[string]string{hyperv1.DisableClusterAutoscalerAnnotation: value}, full))
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -34,7 +34,7 @@ func podOf(t *testing.T, config Config, edit func(*hyperv1.HostedControlPlane)) 
 	return obj.(*appsv1.Deployment).Spec.Template.Spec
 }
 
-// TestWhatIsPassedOn: the config operator gets this operator's settings for mirrors, proxies and releases.
+// TestWhatIsPassedOn checks that the config operator gets this operator's settings for mirrors, proxies and releases.
 func TestWhatIsPassedOn(t *testing.T) {
 	proxy := []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}, {Name: "NO_PROXY", Value: ".svc"}}
 	pod := podOf(t, Config{Image: "op:1", RegistryOverrides: "a=b", ImageOverrides: "c=d", Inherited: proxy}, func(hcp *hyperv1.HostedControlPlane) {

@@ -97,7 +97,7 @@ func adaptConfig(ctx context.Context, scope *component.Scope, cm *corev1.ConfigM
 	return nil
 }
 
-// configHash is the same for all members and stages.
+// configHash returns a hash of the settings that all members share. It ignores the name and the stage of a member.
 func configHash(hcp *hyperv1.HostedControlPlane, quota int64) (string, error) {
 	text, err := yaml.Marshal(Settings(hcp, Name, "", quota))
 	if err != nil {
@@ -108,9 +108,8 @@ func configHash(hcp *hyperv1.HostedControlPlane, quota int64) (string, error) {
 }
 
 // Settings returns a member's configuration. Its stage decides how the member may join. A member that started once
-// never starts again without its data. With its identity but without its votes, it could undo what the cluster has
-// acknowledged. It therefore gets no peers: etcd needs peers to start without data, and fails. With its data it needs
-// none.
+// never starts again without its data. Without the votes that it has cast, it could undo what the cluster has
+// acknowledged. It therefore gets no peers: etcd fails to start without both data and peers.
 func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage, quota int64) any {
 	tls := tlsprofile.Of(hcp)
 	pods, state := Pods(hcp), "existing"
@@ -150,8 +149,7 @@ func transport(name string) security {
 // NotesConfigMap is where the etcd controller stores the stage of each member.
 const NotesConfigMap = "etcd-members"
 
-// Stage is the progress of a member in joining its cluster. The zero value is a member of a cluster that is being
-// formed.
+// Stage is the progress of a member in joining its cluster. The zero value means that the cluster is being formed.
 type Stage string
 
 const (

@@ -52,8 +52,8 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name}
 }
 
-// TestHowMembersJoin: the peers in a member's configuration decide whether it may start without data. A member that had
-// data and starts without it would forget its votes.
+// TestHowMembersJoin checks the peers in a member's configuration. They decide whether it may start without data. A
+// member that had data and starts without it would forget its votes.
 func TestHowMembersJoin(t *testing.T) {
 	notes := &corev1.ConfigMap{ObjectMeta: named(NotesConfigMap), Data: map[string]string{"etcd-1": "Joining", "etcd-2": "Started 1234"}}
 	scope := &component.Scope{HCP: threeMembers(), Client: reader(notes)}
@@ -67,7 +67,7 @@ func TestHowMembersJoin(t *testing.T) {
 		"etcd-1": {"existing", []string{"etcd-0", "etcd-1", "etcd-2"}},
 		"etcd-2": {"existing", []string{"etcd-2"}},
 	} {
-		t.Run("When the member is "+pod+" it should be told whom to join, and by which names", func(t *testing.T) {
+		t.Run("When the member is "+pod+" it should get the members to join and its own URLs", func(t *testing.T) {
 			g, got := NewWithT(t), settings{}
 			g.Expect(yaml.UnmarshalStrict([]byte(cm.Data[pod+".yaml"]), &got)).To(Succeed())
 			g.Expect(got.Name).To(Equal(pod))
@@ -92,7 +92,7 @@ func TestHowMembersJoin(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	for _, note := range []Note{{}, {Stage: Joining}, {Stage: Started, Volume: "1234-5678"}} {
-		t.Run("When it is noted that a member is "+note.String()+" it should be read as it was written", func(t *testing.T) {
+		t.Run("When the note of a member is "+note.String()+" it should be the same after reading", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := ReadNotes(t.Context(), reader(&corev1.ConfigMap{ObjectMeta: named(NotesConfigMap), Data: map[string]string{"etcd-0": note.String()}}), fixture.Namespace)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -129,7 +129,7 @@ type anyImage struct{}
 
 func (anyImage) ComponentImage(tag string) (string, bool) { return "registry.example/" + tag, true }
 
-// TestWhatRollsMembers: each restart of a member is a risk for the cluster.
+// TestWhatRollsMembers checks which changes restart members, since each restart is a risk for the cluster.
 func TestWhatRollsMembers(t *testing.T) {
 	claim := func(size string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: named("data-etcd-0"), Status: corev1.PersistentVolumeClaimStatus{
@@ -153,7 +153,7 @@ func TestWhatRollsMembers(t *testing.T) {
 		"a volume is smaller than requested": {threeMembers(), []client.Object{claim("4Gi")}, true},
 		"the cluster requires modern TLS":    {modern, nil, true},
 	} {
-		t.Run("When "+name+" it should be known whether members restart", func(t *testing.T) {
+		t.Run("When "+name+" it should restart members only if their configuration changed", func(t *testing.T) {
 			NewWithT(t).Expect(mark(tc.hcp, tc.objects...) != before).To(Equal(tc.rolls))
 		})
 	}
@@ -180,12 +180,12 @@ func TestVolumes(t *testing.T) {
 		hcp         *hyperv1.HostedControlPlane
 		size, class string
 	}{
-		"nothing is said of volumes":          {storage(nil), "8Gi", ""},
+		"the spec has no volume settings":     {storage(nil), "8Gi", ""},
 		"a size is set":                       {storage(&hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("20Gi"))}), "20Gi", ""},
 		"a storage class is set":              {storage(&hyperv1.PersistentVolumeEtcdStorageSpec{StorageClassName: ptr.To("fast")}), "8Gi", "fast"},
 		"a managed etcd has no managed block": {&hyperv1.HostedControlPlane{ObjectMeta: named("demo")}, "8Gi", ""},
 	} {
-		t.Run("When "+name+" each member should have such a volume, by which its pod finds it", func(t *testing.T) {
+		t.Run("When "+name+" each member should have a volume of that size and class", func(t *testing.T) {
 			g, s := NewWithT(t), set(t, tc.hcp)
 			g.Expect(s.Spec.VolumeClaimTemplates).To(HaveLen(1))
 			claim := s.Spec.VolumeClaimTemplates[0]
@@ -251,7 +251,7 @@ func TestAskOwn(t *testing.T) {
 		"the key belongs to another certificate": clientOf(t, pair.CertPEM, ca.KeyPEM, ca.CertPEM),
 		"the CA contains no certificate":         clientOf(t, pair.CertPEM, pair.KeyPEM, nil),
 	} {
-		t.Run("When "+name+" it should name the Secret and the ConfigMap, and show nothing of them", func(t *testing.T) {
+		t.Run("When "+name+" the error should name the Secret and the ConfigMap without their content", func(t *testing.T) {
 			_, err := ClientTLS(t.Context(), c, fixture.Namespace)
 			g := NewWithT(t)
 			g.Expect(err).To(MatchError(And(HavePrefix("reading Secret etcd-client-tls and ConfigMap etcd-ca of namespace clusters-demo: "), Not(ContainSubstring("BEGIN")))))
@@ -285,7 +285,7 @@ func TestCause(t *testing.T) {
 		`rpc error: code = Unavailable desc = no host "x"`:                                                                                               `no host "x"`,
 		"rpc error: code = Unknown desc = etcdserver: no leader":                                                                                         "etcdserver: no leader",
 	} {
-		t.Run("When etcd's client says "+text+" it should be what a person needs of it", func(t *testing.T) {
+		t.Run("When the error of etcd's client is "+text+" it should drop the gRPC prefix", func(t *testing.T) {
 			NewWithT(t).Expect(cause(errors.New(text))).To(Equal(want))
 		})
 	}

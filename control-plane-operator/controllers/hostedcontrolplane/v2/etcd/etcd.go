@@ -60,9 +60,9 @@ func enabled(_ context.Context, scope *component.Scope) (bool, error) {
 	return scope.HCP.Spec.Etcd.ManagementType != hyperv1.Unmanaged, nil
 }
 
-// URLs returns the URLs at which the API server reaches etcd, one for each member. Through a Service of all members, a
-// connection stays with its first member, even if that no longer answers, and a new connection may reach that member
-// again. A client that knows all members switches to another one.
+// URLs returns the URLs at which the API server reaches etcd, one for each member. A connection through one Service
+// for all members would stay with its member, even if that member no longer answers. A new connection might reach the
+// same member again. A client that knows all members switches to another member.
 func URLs(hcp *hyperv1.HostedControlPlane) []string {
 	pods := Pods(hcp)
 	if pki.BringsEtcd(hcp) || len(pods) < 2 {
@@ -75,8 +75,8 @@ func URLs(hcp *hyperv1.HostedControlPlane) []string {
 	return urls
 }
 
-// URL returns the URL of any member of etcd. For an etcd that the user provides, it may be several, separated by
-// commas.
+// URL returns a URL at which clients reach etcd. For an etcd that the user provides, it may be several URLs, separated
+// by commas.
 func URL(hcp *hyperv1.HostedControlPlane) string {
 	if pki.BringsEtcd(hcp) {
 		return hcp.Spec.Etcd.Unmanaged.Endpoint

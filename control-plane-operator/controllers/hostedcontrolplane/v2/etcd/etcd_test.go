@@ -60,7 +60,7 @@ func TestValidateEndpoint(t *testing.T) {
 		"https://a:2379,http://b:2379":   `"http://b:2379" is no`,
 		"https://a:2379,":                `"" is no`,
 	} {
-		t.Run("When the endpoint is "+endpoint+", it should be taken or named", func(t *testing.T) {
+		t.Run("When the endpoint is "+endpoint+", it should be accepted or named in an error", func(t *testing.T) {
 			g := NewWithT(t)
 			err := ValidateEndpoint(own(endpoint))
 			if fault == "" {

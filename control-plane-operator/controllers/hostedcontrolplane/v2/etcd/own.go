@@ -44,9 +44,9 @@ func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 	return nil
 }
 
-// AskOwn sends an etcd that the user provides the request of the API server's health check, with the API server's
-// credentials. The error says why it does not serve. The guard is the address policy for the endpoint; nil allows every
-// address.
+// AskOwn sends the request of the API server's health check to an etcd that the user provides. It uses the API
+// server's credentials. The error says why the etcd does not serve. The guard enforces an address policy for the
+// endpoint; nil allows every address.
 func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane, guard *addressguard.Guard) error {
 	config, err := ClientTLS(ctx, reader, hcp.Namespace)
 	if apierrors.IsNotFound(err) {

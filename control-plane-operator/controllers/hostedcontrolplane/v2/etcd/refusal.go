@@ -23,7 +23,7 @@ type asker struct {
 	tls *tls.Config
 	// net applies the address policy.
 	net net.Dialer
-	// refused reports that the address policy blocked a connection: gRPC drops the cause.
+	// refused reports that the address policy blocked a connection. It is recorded here because gRPC drops the cause.
 	refused atomic.Bool
 }
 
@@ -39,7 +39,7 @@ func (a *asker) dial(ctx context.Context, address string) (net.Conn, error) {
 
 // refusal returns the TLS alert of a server that rejects the client's certificate; otherwise it returns the given
 // error. In TLS 1.3 a server sends the alert after the handshake and closes the connection. A client that writes at
-// that moment gets a broken pipe instead of the alert, so this one only reads.
+// that moment gets a broken pipe instead of the alert, so refusal only reads.
 func (a *asker) refusal(ctx context.Context, endpoints []string, otherwise error) error {
 	for _, endpoint := range endpoints {
 		u, err := url.Parse(endpoint)

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusal asks servers that accept clients of one CA why a call failed.
+// TestRefusal checks which error is returned for servers that accept only clients of one CA.
 func TestRefusal(t *testing.T) {
 	ca, other := fixture.CA(t, "corporate"), fixture.CA(t, "other")
 	issue := func(by *supportpki.KeyPair, leaf supportpki.Leaf) *supportpki.KeyPair {
@@ -49,12 +49,12 @@ func TestRefusal(t *testing.T) {
 		endpoints []string
 		says      string
 	}{
-		"the server rejects the client":                    {other, []string{server.URL}, "remote error: tls: "},
-		"another member does":                              {other, []string{nobody, ":", server.URL}, "remote error: tls: "},
-		"the server accepts the client and waits for data": {ca, []string{server.URL}, "write: broken pipe"},
-		"the server does not run":                          {ca, []string{nobody}, "write: broken pipe"},
+		"the server rejects the client":                          {other, []string{server.URL}, "remote error: tls: "},
+		"only the third endpoint answers and rejects the client": {other, []string{nobody, ":", server.URL}, "remote error: tls: "},
+		"the server accepts the client and waits for data":       {ca, []string{server.URL}, "write: broken pipe"},
+		"the server does not run":                                {ca, []string{nobody}, "write: broken pipe"},
 	} {
-		t.Run("When "+name+", that should be what is said", func(t *testing.T) {
+		t.Run("When "+name+", it should return the matching error", func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			pair := issue(test.of, supportpki.Leaf{Name: supportpki.Name{CommonName: "hosted"}, Client: true})

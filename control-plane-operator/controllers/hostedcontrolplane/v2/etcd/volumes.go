@@ -24,9 +24,9 @@ func Size(hcp *hyperv1.HostedControlPlane) resource.Quantity {
 	return resource.MustParse(defaultSize)
 }
 
-// Quota returns the maximum size of the database in bytes: the log and the snapshots get a fifth of the volume. An etcd
-// that reaches its quota rejects writes and can be repaired; one whose disk is full cannot even compact. The quota
-// follows the smallest existing volume, since a volume that was asked to grow may take long, or never grow.
+// Quota returns the maximum size of the database in bytes. The log and the snapshots get a fifth of the volume. An
+// etcd that reaches its quota rejects writes and can be repaired. An etcd whose disk is full cannot even compact. The
+// quota follows the smallest existing volume, since an expansion may take long, or never succeed.
 func Quota(hcp *hyperv1.HostedControlPlane, claims []corev1.PersistentVolumeClaim) int64 {
 	smallest := Size(hcp)
 	for i := range claims {

@@ -57,7 +57,7 @@ func TestPublishing(t *testing.T) {
 		{"a node port that Kubernetes allocates", nodePort(0), corev1.ServiceTypeNodePort, 0, ""},
 		{"a route", route(), corev1.ServiceTypeClusterIP, 0, "ignition.example.com"},
 	} {
-		t.Run("When machines reach it by "+tc.name+" there should be that and nothing else", func(t *testing.T) {
+		t.Run("When it is published by "+tc.name+" it should have that port or Route only", func(t *testing.T) {
 			g, scope := NewWithT(t), scopeOf(tc.strategy)
 			g.Expect(New(Config{}).Reconcile(t.Context(), scope)).To(Succeed())
 			service, published := &corev1.Service{}, &routev1.Route{}
@@ -97,7 +97,7 @@ func TestEnabled(t *testing.T) {
 		{"it cannot be reached", nil, nil, false},
 		{"an annotation with any value disables it", nodePort(0), map[string]string{hyperv1.DisableIgnitionServerAnnotation: ""}, false},
 	} {
-		t.Run("When "+tc.name+" it should decide if the component runs", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should decide whether the component runs", func(t *testing.T) {
 			scope := scopeOf(tc.strategy)
 			scope.HCP.Annotations = tc.annotations
 			got, err := enabled(t.Context(), scope)
@@ -108,8 +108,8 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// TestRights: machines without an identity call the server, so it may only read the objects that it serves, each by
-// name.
+// TestRights checks the permissions of the server. Machines without an identity call it, so it may only read the
+// objects that it serves, each by name.
 func TestRights(t *testing.T) {
 	secrets := func(key string) []string {
 		scope := scopeOf(nodePort(0))

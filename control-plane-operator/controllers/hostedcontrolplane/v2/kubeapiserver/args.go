@@ -55,7 +55,7 @@ func args(hcp *hyperv1.HostedControlPlane, replicas int32, webhooks map[string][
 	f.Set("kubelet-client-certificate", certDir+"/kubelet/tls.crt")
 	f.Set("kubelet-client-key", certDir+"/kubelet/tls.key")
 	// Guests reach the API at its published address, which the hosted-cluster-config-operator writes into the guest's
-	// Endpoints. The pod's own address is not reachable there.
+	// Endpoints. The pod's own address is not reachable from guests.
 	f.Set("endpoint-reconciler-type", "none")
 	f.Set("enable-aggregator-routing", "true")
 	gates, _ := featureGates(hcp) // ValidateLists has rejected invalid values.
@@ -157,9 +157,9 @@ type shutdown struct {
 	delay, grace int64
 }
 
-// shutdownOf returns the shutdown times. With several replicas, a terminating one keeps serving until load balancers
-// have removed it. With a single replica there is no other to take the traffic, so waiting would only delay an update
-// or a deletion. Without its etcd the API server does not exit before it is killed.
+// shutdownOf returns the shutdown times. With several replicas, a terminating API server keeps serving until load
+// balancers have removed it. A single replica has no successor that could take its traffic yet, so waiting would only
+// delay an update or a deletion. An API server whose etcd is gone only stops when it is killed.
 func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
 	if hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		return shutdown{delay: 70, grace: 135}

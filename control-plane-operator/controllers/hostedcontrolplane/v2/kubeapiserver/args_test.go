@@ -61,7 +61,7 @@ type flagCase struct {
 func checkFlags(t *testing.T, cases []flagCase) {
 	t.Helper()
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should be told by --"+tc.flag, func(t *testing.T) {
+		t.Run("When "+tc.name+" it should have the expected --"+tc.flag, func(t *testing.T) {
 			got := flagsOf(clusterWith(tc.edit), max(tc.replicas, 1))[tc.flag]
 			NewWithT(t).Expect(strings.Join(got, "; ")).To(Equal(strings.Join(tc.want, "; ")))
 		})
@@ -101,7 +101,7 @@ func TestFlagsOfTheSpec(t *testing.T) {
 			hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{
 				{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}, {CIDR: *ipnet.MustParseCIDR("fd00::/108")}}
 		}, 1, "service-cluster-ip-range", []string{"172.31.0.0/16,fd00::/108"}},
-		{"a cluster is highly available, each etcd member", highlyAvailable, 3, "etcd-servers", []string{
+		{"a cluster has several etcd members", highlyAvailable, 3, "etcd-servers", []string{
 			"https://etcd-0.etcd-discovery.clusters-demo.svc:2379,https://etcd-1.etcd-discovery.clusters-demo.svc:2379,https://etcd-2.etcd-discovery.clusters-demo.svc:2379"}},
 		{"the user brings an etcd", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{Endpoint: "https://a.example:2379"}}
@@ -109,8 +109,8 @@ func TestFlagsOfTheSpec(t *testing.T) {
 		{"nothing is encrypted", func(*hyperv1.HostedControlPlane) {}, 1, "encryption-provider-config", nil},
 		{"Secrets are encrypted", encryptedWith("a-key"), 1, "encryption-provider-config", []string{"/etc/kubernetes/secret-encryption/config.yaml"}},
 		{"Secrets are encrypted, the reload of keys is off", encryptedWith("a-key"), 1, "encryption-provider-config-automatic-reload", []string{"false"}},
-		{"one API server has no replica to take over", func(*hyperv1.HostedControlPlane) {}, 1, "shutdown-delay-duration", []string{"0s"}},
-		{"load balancers have to notice that one goes", highlyAvailable, 3, "shutdown-delay-duration", []string{"70s"}},
+		{"a single API server stops", func(*hyperv1.HostedControlPlane) {}, 1, "shutdown-delay-duration", []string{"0s"}},
+		{"several API servers stop one after the other", highlyAvailable, 3, "shutdown-delay-duration", []string{"70s"}},
 	})
 }
 
@@ -150,18 +150,18 @@ func TestFlagsOfTheConfiguration(t *testing.T) {
 			"cors-allowed-origins", []string{`//a\.example(:|$),//b\.example(:|$)`}},
 		{"no additional CORS origin is allowed", served(configv1.APIServerSpec{}), 1, "cors-allowed-origins", nil},
 		{"TLS is modern", served(configv1.APIServerSpec{TLSSecurityProfile: modern}), 1, "tls-min-version", []string{"VersionTLS13"}},
-		{"TLS is modern, whose suites are not to be chosen,", served(configv1.APIServerSpec{TLSSecurityProfile: modern}), 1, "tls-cipher-suites", nil},
-		{"there is no certificate of the user's", served(of()), 1, "tls-sni-cert-key", []string{own}},
+		{"TLS is modern and allows no choice of suites", served(configv1.APIServerSpec{TLSSecurityProfile: modern}), 1, "tls-cipher-suites", nil},
+		{"the user provides no certificate", served(of()), 1, "tls-sni-cert-key", []string{own}},
 		{"a named serving certificate has names", served(of(configv1.APIServerNamedServingCert{Names: []string{"a.example", "*.b.example"}})), 1,
 			"tls-sni-cert-key", []string{"/etc/kubernetes/certs/named-0/tls.crt,/etc/kubernetes/certs/named-0/tls.key:a.example,*.b.example", own}},
-		{"certificates of the user's say their names themselves", served(of(configv1.APIServerNamedServingCert{}, configv1.APIServerNamedServingCert{})), 1,
+		{"the user's certificates have no configured names", served(of(configv1.APIServerNamedServingCert{}, configv1.APIServerNamedServingCert{})), 1,
 			"tls-sni-cert-key", []string{
 				"/etc/kubernetes/certs/named-0/tls.crt,/etc/kubernetes/certs/named-0/tls.key", "/etc/kubernetes/certs/named-1/tls.crt,/etc/kubernetes/certs/named-1/tls.key", own}},
-		{"clients have other signers too", served(configv1.APIServerSpec{ClientCA: configv1.ConfigMapNameReference{Name: "house-ca"}}), 1,
+		{"the user adds signers of clients", served(configv1.APIServerSpec{ClientCA: configv1.ConfigMapNameReference{Name: "house-ca"}}), 1,
 			"client-ca-file", []string{"/etc/kubernetes/client-signers/ca.crt"}},
-		{"clients have other signers too, which say nothing of kubelets,", served(configv1.APIServerSpec{ClientCA: configv1.ConfigMapNameReference{Name: "house-ca"}}), 1,
+		{"the user adds signers of clients, but not of kubelets,", served(configv1.APIServerSpec{ClientCA: configv1.ConfigMapNameReference{Name: "house-ca"}}), 1,
 			"kubelet-certificate-authority", []string{"/etc/kubernetes/certs/client-ca/ca.crt"}},
-		{"clients have no other signers", served(configv1.APIServerSpec{}), 1, "client-ca-file", []string{"/etc/kubernetes/certs/client-ca/ca.crt"}},
+		{"the user adds no signers of clients", served(configv1.APIServerSpec{}), 1, "client-ca-file", []string{"/etc/kubernetes/certs/client-ca/ca.crt"}},
 	})
 }
 
@@ -176,6 +176,6 @@ func TestFlagsOfAuthentication(t *testing.T) {
 		{"type OIDC has no provider", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}), 1, "authentication-config", nil},
 		{"a provider is set with another type", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeIntegratedOAuth, OIDCProviders: provider}), 1,
 			"authentication-config", nil},
-		{"there is a configuration that says nothing of logins", configured(hyperv1.ClusterConfiguration{}), 1, "authentication-config", nil},
+		{"the configuration has no authentication", configured(hyperv1.ClusterConfiguration{}), 1, "authentication-config", nil},
 	})
 }

@@ -43,8 +43,8 @@ func profileOrDefault(profile configv1.AuditProfileType) configv1.AuditProfileTy
 	return profile
 }
 
-// auditPolicy puts the rules of single groups before the general ones, since the API server uses the first rule that
-// matches.
+// auditPolicy puts the rules for specific groups before the general ones, since the API server uses the first rule
+// that matches.
 func auditPolicy(audit configv1.Audit) auditv1.Policy {
 	policy := auditv1.Policy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"},
@@ -57,7 +57,7 @@ func auditPolicy(audit configv1.Audit) auditv1.Policy {
 	return policy
 }
 
-// groupRules returns a profile's rules for the members of one group. A rule for another group does not apply to them.
+// groupRules returns a profile's rules for the members of one group. They do not apply to other users.
 func groupRules(custom configv1.AuditCustomRule) []auditv1.PolicyRule {
 	var rules []auditv1.PolicyRule
 	for _, rule := range profileRules(profileOrDefault(custom.Profile)) {
@@ -69,7 +69,7 @@ func groupRules(custom configv1.AuditCustomRule) []auditv1.PolicyRule {
 	return rules
 }
 
-// profileRules end with a rule that matches every request.
+// profileRules returns the rules of a profile. The last rule matches every request.
 func profileRules(profile configv1.AuditProfileType) []auditv1.PolicyRule {
 	if profile == configv1.NoneAuditProfileType {
 		return []auditv1.PolicyRule{{Level: auditv1.LevelNone}}

@@ -85,18 +85,18 @@ func TestAuditProfiles(t *testing.T) {
 		{"a user writes an event of its own group", request("create", "events.k8s.io", "events", ""), all(nothing)},
 		{"a user renews a lease", request("update", "coordination.k8s.io", "leases", ""), all(nothing)},
 		{"a user creates a lease", request("update", "coordination.k8s.io", "leasecandidates", ""), levels{metadata, metadata, whole, whole, nothing}},
-		{"a watch by a node", request("watch", "", "pods", "", user.NodesGroup), all(nothing)},
-		{"a read by a node", request("get", "", "pods", "", user.NodesGroup), levels{metadata, metadata, metadata, whole, nothing}},
+		{"a node watches", request("watch", "", "pods", "", user.NodesGroup), all(nothing)},
+		{"a node reads a pod", request("get", "", "pods", "", user.NodesGroup), levels{metadata, metadata, metadata, whole, nothing}},
 		{"another user watches", request("watch", "", "pods", "", "auditors"), levels{metadata, metadata, metadata, whole, nothing}},
-		{"a probe", visit("/readyz"), all(nothing)},
-		{"a probe of a single check", visit("/livez/etcd"), all(nothing)},
-		{"a probe of the old path", visit("/healthz"), all(nothing)},
-		{"API discovery", visit("/openapi/v3"), all(nothing)},
-		{"a request for the version", visit("/version"), all(nothing)},
+		{"a client probes readiness", visit("/readyz"), all(nothing)},
+		{"a client probes a single check", visit("/livez/etcd"), all(nothing)},
+		{"a client probes the old path", visit("/healthz"), all(nothing)},
+		{"a client discovers the API", visit("/openapi/v3"), all(nothing)},
+		{"a client requests the version", visit("/version"), all(nothing)},
 		{"a user reads metrics", visit("/metrics"), levels{metadata, metadata, metadata, whole, nothing}},
 	} {
 		for i, profile := range profiles {
-			t.Run("When the profile is "+string(profile)+", of "+tc.name+" it should be logged what it says", func(t *testing.T) {
+			t.Run("When "+tc.name+" under profile "+string(profile)+" it should log at the profile's level", func(t *testing.T) {
 				got := evaluator(t, auditing(configv1.Audit{Profile: profile})).EvaluatePolicyRule(tc.of)
 				NewWithT(t).Expect(got.Level).To(Equal(tc.want[i]))
 			})
@@ -104,7 +104,7 @@ func TestAuditProfiles(t *testing.T) {
 	}
 }
 
-// TestAuditGroups: a rule of a group applies to all of its members and to no other user.
+// TestAuditGroups checks that a rule of a group applies to all of its members and to no other user.
 func TestAuditGroups(t *testing.T) {
 	quietRobots := configv1.AuditCustomRule{Group: "robots", Profile: configv1.NoneAuditProfileType}
 	watchedAuditors := configv1.AuditCustomRule{Group: "auditors", Profile: configv1.AllRequestBodiesAuditProfileType}
@@ -122,7 +122,7 @@ func TestAuditGroups(t *testing.T) {
 		{"a member of a group with profile AllRequestBodies reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
 		{"a member of a group with profile AllRequestBodies reads under the default profile None",
 			configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
-		{"another user reads where all else is quiet",
+		{"another user reads under the default profile None",
 			configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("people"), nothing},
 		{"a member of a group with profile AllRequestBodies reads a Secret", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
 			request("get", "", "secrets", "", "auditors"), metadata},
@@ -136,7 +136,7 @@ func TestAuditGroups(t *testing.T) {
 		{"a node watches while a group has a rule", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
 			request("watch", "", "pods", "", user.NodesGroup), nothing},
 	} {
-		t.Run("When "+tc.name+" it should be logged as the first rule of theirs says", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should log at the level of the first matching rule", func(t *testing.T) {
 			got := evaluator(t, auditing(tc.asked)).EvaluatePolicyRule(tc.of)
 			NewWithT(t).Expect(got.Level).To(Equal(tc.want))
 		})
@@ -153,7 +153,7 @@ func TestAuditFile(t *testing.T) {
 		"the API server has no configuration": {Spec: hyperv1.HostedControlPlaneSpec{Configuration: &hyperv1.ClusterConfiguration{}}},
 		"auditing is not mentioned":           auditing(configv1.Audit{}),
 	} {
-		t.Run("When "+name+" it should be the profile Default, and say so", func(t *testing.T) {
+		t.Run("When "+name+" it should use and name the profile Default", func(t *testing.T) {
 			g, file := NewWithT(t), &corev1.ConfigMap{}
 			g.Expect(adaptAuditPolicy(t.Context(), &component.Scope{HCP: hcp}, file)).To(Succeed())
 			g.Expect(file.Data).To(HaveKeyWithValue("profile", "Default"))

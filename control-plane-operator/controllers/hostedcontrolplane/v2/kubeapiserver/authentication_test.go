@@ -41,7 +41,7 @@ func oidcCluster(provider configv1.OIDCProvider) *hyperv1.HostedControlPlane {
 	}}}
 }
 
-// byClaims returns a provider with all its fields set, by claim names where there is a choice.
+// byClaims returns a provider with all its fields set. Where there is a choice, it uses claim names.
 func byClaims() configv1.OIDCProvider {
 	return configv1.OIDCProvider{
 		Name: "sso",
@@ -81,7 +81,7 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 	}{
 		{"only CEL expressions", func(*configv1.OIDCProvider) {}, ""},
 		{"only claims", func(p *configv1.OIDCProvider) { *p = byClaims() }, ""},
-		{"claims from elsewhere", func(p *configv1.OIDCProvider) {
+		{"external claim sources", func(p *configv1.OIDCProvider) {
 			p.ExternalClaimsSources = []configv1.ExternalClaimsSource{{}}
 		}, "configuration.authentication.oidcProviders[0].externalClaimsSources: Forbidden: kube-apiserver knows only"},
 		{"a rule that is not valid CEL", func(p *configv1.OIDCProvider) {
@@ -125,7 +125,7 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 		{"an issuer without TLS", func(p *configv1.OIDCProvider) { p.Issuer.URL = "http://sso.example.com" }, "URL scheme must be https"},
 	}
 	for _, tc := range cases {
-		t.Run("When a provider has "+tc.name+" it should be said whether the API server honours it", func(t *testing.T) {
+		t.Run("When a provider has "+tc.name+" the API server should use or reject the provider", func(t *testing.T) {
 			provider := byExpressions()
 			tc.edit(&provider)
 			g, hcp := NewWithT(t), oidcCluster(provider)
@@ -187,7 +187,7 @@ func TestUsernamePrefix(t *testing.T) {
 		{configv1.UsernameClaimMapping{Claim: "sub", PrefixPolicy: configv1.Prefix, Prefix: &configv1.UsernamePrefix{PrefixString: "a:"}}, "a:"},
 	}
 	for _, tc := range cases {
-		t.Run("When the claim is "+tc.mapping.Claim+" under policy "+string(tc.mapping.PrefixPolicy)+" it should be known what stands before it", func(t *testing.T) {
+		t.Run("When the claim is "+tc.mapping.Claim+" under policy "+string(tc.mapping.PrefixPolicy)+" it should have the expected prefix", func(t *testing.T) {
 			g := NewWithT(t)
 			provider := byClaims()
 			provider.ClaimMappings.Username = tc.mapping
@@ -201,7 +201,7 @@ func TestUsernamePrefix(t *testing.T) {
 
 func TestAuthenticationVersion(t *testing.T) {
 	for version, want := range map[string]string{"1.31.0": "v1beta1", "1.33.13": "v1beta1", "1.34.0": "v1", "1.36.3": "v1"} {
-		t.Run("When the API server is "+version+" it should get a configuration that it reads", func(t *testing.T) {
+		t.Run("When the API server is "+version+" it should get a version that it reads", func(t *testing.T) {
 			g := NewWithT(t)
 			config, _, err := authenticators(t.Context(), hostedClient(), oidcCluster(byExpressions()))
 			g.Expect(err).NotTo(HaveOccurred())

@@ -21,8 +21,8 @@ var providersPath = field.NewPath("configuration", "authentication", "oidcProvid
 // claimsCompiler compiles CEL as kube-apiserver does. Creating a compiler takes longer than using it.
 var claimsCompiler = sync.OnceValue(authenticationcel.NewDefaultCompiler)
 
-// validate runs kube-apiserver's own validation on one more authenticator, and translates the errors to the field names
-// of the HostedControlPlane.
+// validate runs kube-apiserver's own validation on an authenticator, together with those that were accepted before. It
+// translates the errors to the field names of the HostedControlPlane.
 func validate(hcp *hyperv1.HostedControlPlane, accepted []apiserver.JWTAuthenticator, jwt apiserver.JWTAuthenticator, path *field.Path) field.ErrorList {
 	config := &apiserver.AuthenticationConfiguration{JWT: append(slices.Clone(accepted), jwt)}
 	errs := validation.ValidateAuthenticationConfiguration(claimsCompiler(), config, []string{serviceAccountIssuer(hcp)})
@@ -32,8 +32,8 @@ func validate(hcp *hyperv1.HostedControlPlane, accepted []apiserver.JWTAuthentic
 	return errs
 }
 
-// ourField translates a path below an authenticator to the HostedControlPlane's field; a path without another name
-// stays the same.
+// ourField translates a path below an authenticator to the HostedControlPlane's field. A path with the same name in
+// both stays unchanged.
 func ourField(path string) string {
 	path = strings.NewReplacer(
 		".issuer.url", ".issuer.issuerURL",

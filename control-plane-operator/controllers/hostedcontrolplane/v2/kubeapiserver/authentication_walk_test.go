@@ -18,15 +18,15 @@ var passive = map[string]string{
 	"issuer.issuerCertificateAuthority.name": "read from its ConfigMap when the configuration is rendered: see TestIssuerCA",
 }
 
-// TestEveryProviderFieldCounts iterates over the type, so that a new field of the API fails here until it is mapped or
-// rejected.
+// TestEveryProviderFieldCounts checks every field of the type. A new field of the API therefore fails here until it is
+// mapped or rejected.
 func TestEveryProviderFieldCounts(t *testing.T) {
 	bases := map[string]configv1.OIDCProvider{"claims": byClaims(), "expressions": byExpressions()}
 	for _, leaf := range leavesOf(reflect.TypeFor[configv1.OIDCProvider](), "", nil) {
 		if isPassive(leaf.name) {
 			continue
 		}
-		t.Run("When "+leaf.name+" changes it should change the API server's configuration or be refused", func(t *testing.T) {
+		t.Run("When "+leaf.name+" changes, the API server should change or refuse it", func(t *testing.T) {
 			for name, base := range bases {
 				before, after := outcome(t, base), outcome(t, leaf.changedIn(base))
 				if before == after {
@@ -67,7 +67,7 @@ func outcome(t *testing.T, provider configv1.OIDCProvider) string {
 // leaf is a field with a value and no nested fields.
 type leaf struct {
 	name string
-	// steps are the field indexes on the path to it. Pointers and first elements of lists on the way are created.
+	// steps are the field indexes on the path to the field. Nil pointers and empty lists on the path are filled.
 	steps []int
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // authenticators maps the cluster's providers, one to one, to kube-apiserver's authenticators. A provider that
-// kube-apiserver cannot fully support is left out with all its tokens, and the refusals say why: a missing rule would
-// accept tokens that the user forbade.
+// kube-apiserver cannot fully support is left out with all its tokens: without one of its rules, the API server would
+// accept tokens that the user forbade. The refusals say why a provider is left out.
 func authenticators(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) (*apiserver.AuthenticationConfiguration, []error, error) {
 	config := &apiserver.AuthenticationConfiguration{}
 	refusals := unasked(hcp)
@@ -50,8 +50,8 @@ func unasked(hcp *hyperv1.HostedControlPlane) []error {
 	return []error{field.Forbidden(providersPath, "it needs configuration.authentication.type OIDC")}
 }
 
-// authenticator maps a provider field by field. A setting that kube-apiserver does not support is an error and never
-// ignored.
+// authenticator maps a provider field by field. A setting that kube-apiserver does not support is an error; it is
+// never ignored.
 func authenticator(provider configv1.OIDCProvider, path *field.Path) (apiserver.JWTAuthenticator, field.ErrorList) {
 	mappings := path.Child("claimMappings")
 	username, errs := username(provider, mappings.Child("username"))

@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// clientSignersConfigMap holds the signers of the cluster's own client certificates and those that the user adds. It
-	// is separate from the bundle that verifies serving certificates of kubelets, which must not contain the user's
-	// signers.
+	// clientSignersConfigMap holds the signers of the cluster's own client certificates and the user's signers. It is
+	// separate from the bundle that verifies serving certificates of kubelets, which must not contain the user's signers.
 	clientSignersConfigMap = "kas-client-signers"
 	clientSignersKey       = "ca.crt"
 	clientSignersDir       = "/etc/kubernetes/client-signers"
@@ -57,7 +56,8 @@ func adaptClientSigners(ctx context.Context, scope *component.Scope, cm *corev1.
 	return nil
 }
 
-// refuseSigners reports that certificates of the user's signers are not accepted, because the bundle is unusable.
+// refuseSigners reports that the API server rejects certificates of the user's signers, because their bundle is
+// unusable.
 func refuseSigners(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
 	if userSigners(hcp) == "" {
 		return nil, nil
@@ -69,7 +69,7 @@ func refuseSigners(ctx context.Context, c client.Reader, hcp *hyperv1.HostedCont
 	return nil, err
 }
 
-// errNoCertificates is returned for a bundle with which the API server could not start.
+// errNoCertificates is returned for a bundle that would keep the API server from starting.
 var errNoCertificates = errors.New("there are no certificates")
 
 func readBundle(ctx context.Context, c client.Reader, namespace, name, key string) (string, error) {

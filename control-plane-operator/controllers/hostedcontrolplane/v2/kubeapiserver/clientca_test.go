@@ -31,9 +31,9 @@ func TestClientSigners(t *testing.T) {
 	}{
 		{"certificates", bundle("house-ca", "ca-bundle.crt", string(fixture.CA(t, "house").CertPEM)), []string{"own", "house"}},
 		{"no certificates", bundle("house-ca", "ca-bundle.crt", "PEM"), []string{"own"}},
-		{"nothing to be had", bundle("other", "ca-bundle.crt", ""), []string{"own"}},
+		{"no ConfigMap", bundle("other", "ca-bundle.crt", ""), []string{"own"}},
 	} {
-		t.Run("When the user's signers have "+tc.name+" it should never keep the cluster's own out", func(t *testing.T) {
+		t.Run("When the user's signers have "+tc.name+" it should still trust the cluster's own", func(t *testing.T) {
 			g, file := NewWithT(t), &corev1.ConfigMap{}
 			g.Expect(adaptClientSigners(t.Context(), &component.Scope{Client: hostedClient(own, tc.users), HCP: hcp},
 				file)).To(Succeed())

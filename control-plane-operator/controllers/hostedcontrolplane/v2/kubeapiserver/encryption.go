@@ -43,9 +43,9 @@ func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 		encryption.Type, hyperv1.AESCBC, hyperv1.KMS, hyperv1.KMSPlugin)
 }
 
-// adaptEncryption takes the next step towards the desired key, if all API servers have the last one. All state that a
-// step needs is in the previous version of the Secret. The user may therefore delete an old key at any time, and this
-// operator may restart.
+// adaptEncryption takes the next step towards the desired key, once all API servers have the result of the previous
+// step. All state that a step needs is in the previous version of the Secret. The user may therefore delete an old key
+// at any time, and this operator may restart.
 func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1.Secret) error {
 	if err := ValidateEncryption(scope.HCP); err != nil {
 		return err

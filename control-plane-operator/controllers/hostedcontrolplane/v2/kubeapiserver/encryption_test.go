@@ -201,23 +201,24 @@ func (p *plane) migrated(number string) {
 	p.g.Expect(p.scope.Client.Update(p.t.Context(), live)).To(Succeed())
 }
 
-// TestSettled: until a Deployment has rolled out, the configuration of its next pod is unknown.
+// TestSettled checks that no step follows before the Deployment has rolled out. Until then, the configuration of its
+// next pod is unknown.
 func TestSettled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(*appsv1.Deployment)
 		want bool
 	}{
-		"has rolled out":                    {func(*appsv1.Deployment) {}, true},
-		"was changed since":                 {func(d *appsv1.Deployment) { d.Generation = 3 }, false},
-		"has a pod too many":                {func(d *appsv1.Deployment) { d.Status.Replicas = 2 }, false},
-		"has no pod of its template":        {func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }, false},
-		"has a pod that does not serve":     {func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }, false},
-		"leaves its replicas to Kubernetes": {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, true},
+		"has rolled out":                {func(*appsv1.Deployment) {}, true},
+		"has an unobserved change":      {func(d *appsv1.Deployment) { d.Generation = 3 }, false},
+		"has one pod too many":          {func(d *appsv1.Deployment) { d.Status.Replicas = 2 }, false},
+		"has no pod of its template":    {func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }, false},
+		"has a pod that does not serve": {func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }, false},
+		"does not set its replicas":     {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, true},
 		"is scaled to zero for an inspection": {func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = ptr.To[int32](0), appsv1.DeploymentStatus{ObservedGeneration: 2}
 		}, false},
 	} {
-		t.Run("When the Deployment "+name+" it should be known whether a step may follow", func(t *testing.T) {
+		t.Run("When the Deployment "+name+" it should report whether the next step is allowed", func(t *testing.T) {
 			g := NewWithT(t)
 			f, err := observeFleet(t.Context(), scopeOf(clusterWith(), deployed(tc.edit)))
 			g.Expect(err).NotTo(HaveOccurred())
@@ -248,23 +249,23 @@ func TestWrongKeys(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		{"is not there", encryptedWith("lost-key"), nil, "reading encryption key Secret lost-key: "},
+		{"does not exist", encryptedWith("lost-key"), nil, "reading encryption key Secret lost-key: "},
 		{"is too short", encryptedWith("short-key"), []client.Object{sized(31)}, `Secret short-key: key "key" must hold 32 bytes, it holds 31`},
 		{"is too long", encryptedWith("short-key"), []client.Object{sized(33)}, "it holds 33"},
 		{"is under another key of its Secret", encryptedWith("short-key"), []client.Object{sized(0)}, "it holds 0"},
-		{"of before is not there", backup("lost-key"), nil, "reading encryption key Secret lost-key: "},
-		{"of before is too short", backup("short-key"), []client.Object{sized(16)}, "it holds 16"},
-		{"stands in a configuration that is none", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(encryptionKey, "a: b\n")},
+		{"for backup does not exist", backup("lost-key"), nil, "reading encryption key Secret lost-key: "},
+		{"for backup is too short", backup("short-key"), []client.Object{sized(16)}, "it holds 16"},
+		{"is in an invalid configuration", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(encryptionKey, "a: b\n")},
 			"reading the encryption configuration in Secret kas-secret-encryption-config"},
-		{"stands in a configuration without keys", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(encryptionKey, "resources: [{resources: [secrets]}]\n")},
+		{"is missing in the configuration", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(encryptionKey, "resources: [{resources: [secrets]}]\n")},
 			"names no key"},
-		{"stands beside plugins that cannot be read", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(pluginsKey, "{")},
+		{"is stored with plugins that cannot be read", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(pluginsKey, "{")},
 			"reading the plugins in Secret kas-secret-encryption-config"},
-		{"belongs to a service that does not run", func(hcp *hyperv1.HostedControlPlane) {
+		{"belongs to an unsupported key service", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}
 		}, nil, `secretEncryption of type "kms" needs a key service`},
 	} {
-		t.Run("When the key "+tc.name+" it should be said, and nothing that is stored be made unreadable", func(t *testing.T) {
+		t.Run("When the key "+tc.name+" it should return an error and keep the configuration", func(t *testing.T) {
 			p := newPlane(t, tc.objects...)
 			tc.edit(p.scope.HCP)
 			written := &corev1.Secret{}

@@ -65,7 +65,7 @@ func hasEncryption(pod *corev1.PodSpec) bool {
 	return false
 }
 
-// runs reports whether all API servers run the configuration of live, and no other.
+// runs reports whether all API servers run the configuration in live.
 func (f fleet) runs(live *corev1.Secret) bool {
 	wanted := encryptionHash(live)
 	for _, hash := range f.hashes {

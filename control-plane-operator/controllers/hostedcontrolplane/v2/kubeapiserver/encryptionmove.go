@@ -77,8 +77,8 @@ func withoutLast(providers []provider) []provider {
 	return providers
 }
 
-// advance returns the next state, or the same. rolled reports that all API servers run the configuration of this state,
-// and migrated is the last migration for which all stored data was rewritten.
+// advance returns the next state, or the same state. rolled reports that all API servers run the configuration of this
+// state, and migrated is the last migration for which all stored data was rewritten.
 func (m move) advance(wanted provider, rolled bool, migrated int) move {
 	at := slices.Index(m.providers, wanted)
 	switch {
@@ -95,11 +95,11 @@ func (m move) advance(wanted provider, rolled bool, migrated int) move {
 	return m
 }
 
-// settle is advance for the key that already encrypts.
+// settle returns the next state if the desired key already encrypts.
 func (m move) settle(wanted provider, rolled bool, migrated int) move {
 	switch m.stage {
 	case hyperv1.EncryptionMigrationReadOnlyDeploy:
-		// The user went back to the key that still encrypts.
+		// The user changed the spec back to the key that still encrypts.
 		m.stage = hyperv1.EncryptionMigrationWritePromote
 	case hyperv1.EncryptionMigrationWritePromote:
 		if rolled {
@@ -141,7 +141,7 @@ func (m move) write(secret *corev1.Secret, spare []provider) error {
 	return nil
 }
 
-// migrated returns the number of the last migration whose data was rewritten; -1 for none.
+// migrated returns the number of the last migration whose data was rewritten; -1 if there is none.
 func migrated(live *corev1.Secret) int {
 	number, err := strconv.Atoi(live.Annotations[EncryptionMigrated])
 	if err != nil {
@@ -156,7 +156,7 @@ func encryptionHash(live *corev1.Secret) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// writerOf returns for messages what encrypts. The type of a key is that of the spec and of the status.
+// writerOf returns what encrypts, for messages. It names the type of a key as the spec and the status do.
 func writerOf(live *corev1.Secret) string {
 	if plugin := WritingPlugin(live); plugin != "" {
 		return "plugin " + plugin

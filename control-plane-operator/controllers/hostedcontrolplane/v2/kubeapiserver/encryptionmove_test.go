@@ -19,7 +19,7 @@ func cbc(name string) provider { return provider{Kind: aescbc, Name: name, Secre
 
 var plain = provider{Kind: identity}
 
-// walk advances a state until nothing changes, with pods that always roll out, and returns all states.
+// walk advances a state until nothing changes, and returns all states. The pods always roll out.
 func walk(t *testing.T, live *corev1.Secret, wanted provider, spare ...provider) []move {
 	t.Helper()
 	g := NewWithT(t)
@@ -85,7 +85,7 @@ func TestMove(t *testing.T) {
 			{box("b"), box("a"), cbc("b"), cbc("a"), plain}, {box("b"), box("a"), cbc("a"), plain}, {box("b"), box("a"), cbc("a"), plain},
 		}},
 	} {
-		t.Run("When "+tc.name+" it should take one step after the other", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should take these steps in order", func(t *testing.T) {
 			g := NewWithT(t)
 			before, err := parseProviders(tc.live.Data[encryptionKey])
 			if len(tc.live.Data) == 0 {

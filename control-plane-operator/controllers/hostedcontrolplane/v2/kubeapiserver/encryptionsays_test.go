@@ -25,7 +25,7 @@ func TestValidateEncryption(t *testing.T) {
 	}{
 		"no encryption":                 {nil, true},
 		"a key":                         {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{}}, true},
-		"keys without saying which":     {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}, false},
+		"type aescbc without a block":   {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}, false},
 		"type kms with an aescbc block": {&hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, AESCBC: &hyperv1.AESCBCSpec{}}, false},
 		"type kms without a kms block":  {&hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}, false},
 		"the KMS of a cloud provider": {&hyperv1.SecretEncryptionSpec{
@@ -34,7 +34,7 @@ func TestValidateEncryption(t *testing.T) {
 		"a KMS plugin without a plugin block": {byPlugin(nil), false},
 		"type aescbc with a kms block":        {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, KMS: byPlugin(vault("v:1")).KMS}, false},
 	} {
-		t.Run("When a cluster asks for "+name+" it should be known whether it can be had", func(t *testing.T) {
+		t.Run("When a cluster asks for "+name+" it should be accepted or rejected", func(t *testing.T) {
 			g, hcp := NewWithT(t), clusterWith()
 			hcp.Spec.SecretEncryption = tc.spec
 			if tc.can {
@@ -71,8 +71,8 @@ func TestWantedKey(t *testing.T) {
 		g.Expect(key.Provider).To(Equal(hyperv1.SecretEncryptionProviderPlugin))
 		g.Expect(key.Plugin.Name).To(Equal("vault"))
 	})
-	for name, spec := range map[string]*hyperv1.SecretEncryptionSpec{"nothing is encrypted": nil, "the Secret is not there": of("lost"), "the key is none": of("short-key")} {
-		t.Run("When "+name+" there should be no key to tell of", func(t *testing.T) {
+	for name, spec := range map[string]*hyperv1.SecretEncryptionSpec{"nothing is encrypted": nil, "the Secret does not exist": of("lost"), "the key is invalid": of("short-key")} {
+		t.Run("When "+name+" it should return no key", func(t *testing.T) {
 			NewWithT(t).Expect(wanted(spec)).To(BeNil())
 		})
 	}
@@ -96,7 +96,7 @@ func TestEncryptionStageOf(t *testing.T) {
 		{"a migration to a plugin is completed", byVault, "ReEncryptionCompleted", "by plugin vault", true},
 		{"a migration to a key is completed", byKey, "ReEncryptionCompleted", "by secretbox, with a key of type aescbc", true},
 	} {
-		t.Run("When "+tc.name+" it should be said", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should return the reason and message", func(t *testing.T) {
 			g := NewWithT(t)
 			reason, message, done := EncryptionStageOf(tc.live)
 			g.Expect(reason).To(Equal(tc.reason))
@@ -110,16 +110,16 @@ func TestEncryptionStageOf(t *testing.T) {
 	}{
 		"a plugin":                           {byVault, "vault"},
 		"a key while a plugin only decrypts": {byKey, ""},
-		"its content is unknown":             {&corev1.Secret{Data: map[string][]byte{encryptionKey: []byte("{")}}, ""},
-		"nothing":                            {&corev1.Secret{}, ""},
+		"unreadable":                         {&corev1.Secret{Data: map[string][]byte{encryptionKey: []byte("{")}}, ""},
+		"not set":                            {&corev1.Secret{}, ""},
 	} {
-		t.Run("When what encrypts is "+name+" it should be known whether that is a plugin", func(t *testing.T) {
+		t.Run("When what encrypts is "+name+" it should return the plugin's name or nothing", func(t *testing.T) {
 			NewWithT(t).Expect(WritingPlugin(tc.live)).To(Equal(tc.want))
 		})
 	}
 }
 
-// TestStatusOfPlugins: a key that only a plugin knows is identified by the plugin's name.
+// TestStatusOfPlugins checks that a key that only a plugin knows is identified by the plugin's name.
 func TestStatusOfPlugins(t *testing.T) {
 	g, now := NewWithT(t), time.Unix(0, 0)
 	key := func(name string) hyperv1.SecretEncryptionKeyStatus {

@@ -54,7 +54,7 @@ func keyReference(key provider) hyperv1.EncryptionKeyReference {
 	return hyperv1.EncryptionKeyReference{Provider: hyperv1.SecretEncryptionProviderAESCBC, Fingerprint: sha256Hex(raw)}
 }
 
-// fingerprint is keyReference for a key of the status; it is empty without a key.
+// fingerprint returns the same as keyReference, for a key of the status; empty without a key.
 func fingerprint(key hyperv1.SecretEncryptionKeyStatus) hyperv1.EncryptionKeyReference {
 	if key.Provider == hyperv1.SecretEncryptionProviderPlugin {
 		return hyperv1.EncryptionKeyReference{Provider: key.Provider, Fingerprint: sha256Hex([]byte(key.Plugin.Name))}

@@ -19,13 +19,13 @@ func TestIssuerCA(t *testing.T) {
 		data map[string]string
 		want string
 	}{
-		"certificates":      {map[string]string{"ca-bundle.crt": string(fixture.CA(t, "issuer").CertPEM)}, ""},
-		"another key":       {map[string]string{"ca.crt": string(fixture.CA(t, "issuer").CertPEM)}, "there is no such ConfigMap with certificates under key ca-bundle.crt"},
-		"no certificates":   {map[string]string{"ca-bundle.crt": "PEM"}, "oidcProviders[0].issuer.issuerCertificateAuthority: Invalid value"},
-		"nothing to be had": {nil, "issuer.issuerCertificateAuthority.name: Invalid value: \"issuer-ca\""},
+		"certificates":    {map[string]string{"ca-bundle.crt": string(fixture.CA(t, "issuer").CertPEM)}, ""},
+		"another key":     {map[string]string{"ca.crt": string(fixture.CA(t, "issuer").CertPEM)}, "there is no such ConfigMap with certificates under key ca-bundle.crt"},
+		"no certificates": {map[string]string{"ca-bundle.crt": "PEM"}, "oidcProviders[0].issuer.issuerCertificateAuthority: Invalid value"},
+		"no ConfigMap":    {nil, "issuer.issuerCertificateAuthority.name: Invalid value: \"issuer-ca\""},
 	}
 	for name, tc := range cases {
-		t.Run("When the issuer's CA holds "+name+" it should be trusted or refused", func(t *testing.T) {
+		t.Run("When the issuer's CA bundle has "+name+" it should be used or refused", func(t *testing.T) {
 			g := NewWithT(t)
 			provider := byClaims()
 			provider.Issuer.CertificateAuthority.Name = "issuer-ca"

@@ -65,8 +65,8 @@ func pluginsOf(live *corev1.Secret) (plugins, error) {
 	return known, nil
 }
 
-// needed returns the plugins of the given providers, with the spec that the cluster asks for now or, if it no longer
-// does, the last one.
+// needed returns the plugins of the given providers. Their specs are those that the cluster asks for now. For a plugin
+// that the cluster no longer asks for, it is the last known spec.
 func (p plugins) needed(providers []provider, wanted *hyperv1.KMSPluginSpec) (plugins, error) {
 	needed := plugins{}
 	for _, provider := range providers {
@@ -145,8 +145,8 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 	name := pluginPrefix + plugin.Name
 	container := corev1.Container{
 		Name: name, Image: plugin.Image, Args: plugin.Args, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-		// The plugin is the tenant's program in a pod of high priority: with a memory limit, the kernel kills only the plugin
-		// if it grows without bound.
+		// The plugin is the tenant's program in a pod of high priority. If it uses too much memory, the memory limit makes
+		// the kernel kill only the plugin.
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
 				corev1.ResourceMemory: resource.MustParse("32Mi")},
@@ -167,8 +167,8 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 	pod.InitContainers = append(pod.InitContainers, container)
 }
 
-// toleratePlugins makes an API server count as started only when all its plugins answer, so that a rollout stops at one
-// that does not. Later, a failing plugin does not take the API server out of service: it still serves all other data
+// toleratePlugins makes an API server count as started only when all its plugins answer, so that a rollout stops if a
+// plugin fails. Later, a failing plugin does not take the API server out of service: it still serves all other data
 // and what it has already decrypted. The liveness probe never checks plugins.
 func toleratePlugins(container *corev1.Container) {
 	container.StartupProbe.HTTPGet.Path = container.ReadinessProbe.HTTPGet.Path

@@ -78,7 +78,7 @@ func TestMoveToPlugin(t *testing.T) {
 	}))
 }
 
-// TestPod: the plugin's sidecar has its own socket and credentials, and nothing of the API server's.
+// TestPod checks that the plugin's sidecar has its own socket and credentials, and no files of the API server.
 func TestPod(t *testing.T) {
 	g := NewWithT(t)
 	live := stored(t, move{stage: hyperv1.EncryptionMigrationCompleted, providers: []provider{{Kind: kms, Name: "vault"}}})
@@ -118,7 +118,7 @@ func TestCredentialsOfTheControlPlane(t *testing.T) {
 	for name, says := range map[string]string{
 		"": "", "vault-token": "", "not-there-yet": "", "root-ca": "give yours another name", "sa-signing-key": "give yours another name",
 	} {
-		t.Run("When a plugin names the Secret "+name+" it should only get what is the user's", func(t *testing.T) {
+		t.Run("When a plugin names the Secret "+name+" it should only accept a Secret of the user", func(t *testing.T) {
 			err := checkCredentials(t.Context(), scope, hyperv1.KMSPluginSpec{Credentials: &corev1.LocalObjectReference{Name: name}})
 			if says == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -138,13 +138,13 @@ func TestPluginFault(t *testing.T) {
 		state           corev1.ContainerState
 		want            string
 	}{
-		{"its image is not there", "kms-vault", waiting("ErrImagePull"), "plugin vault cannot run: ErrImagePull: not found"},
+		{"its image is missing", "kms-vault", waiting("ErrImagePull"), "plugin vault cannot run: ErrImagePull: not found"},
 		{"it ended", "kms-vault", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}, "plugin vault ended with exit code 2"},
 		{"it runs", "kms-vault", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, ""},
-		{"its turn has not come", "kms-vault", waiting("PodInitializing"), ""},
+		{"it has not started yet", "kms-vault", waiting("PodInitializing"), ""},
 		{"another container waits", "wait-for-etcd", waiting("ErrImagePull"), ""},
 	} {
-		t.Run("When "+tt.name+" it should say so", func(t *testing.T) {
+		t.Run("When "+tt.name+" it should return the fault, or nothing", func(t *testing.T) {
 			pod := &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: tt.container, State: tt.state}}}}
 			NewWithT(t).Expect(PluginFault(pod)).To(Equal(tt.want))
 		})

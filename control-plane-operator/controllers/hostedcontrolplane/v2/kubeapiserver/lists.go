@@ -38,7 +38,8 @@ func featureGates(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return envlist.JoinPairs("configuration.featureGate.customNoUpgrade", gates...)
 }
 
-// corsOrigins are regular expressions. The flag reads them as comma-separated values, in which quotes are special too.
+// corsOrigins returns the allowed origins, which are regular expressions. The flag reads them as comma-separated
+// values, in which quotes are special too.
 func corsOrigins(hcp *hyperv1.HostedControlPlane) (string, error) {
 	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.APIServer == nil {
 		return "", nil

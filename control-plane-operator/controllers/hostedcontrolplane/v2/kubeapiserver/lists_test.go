@@ -29,18 +29,18 @@ func TestValidateLists(t *testing.T) {
 		config *hyperv1.ClusterConfiguration
 		says   string
 	}{
-		"accepts no configuration":       {nil, ""},
-		"accepts a feature gate":         {gates("InPlacePodVerticalScaling"), ""},
-		"refuses a gate that is several": {gates("A=true,B"), "configuration.featureGate.customNoUpgrade"},
+		"accepts no configuration":    {nil, ""},
+		"accepts a feature gate":      {gates("InPlacePodVerticalScaling"), ""},
+		"refuses a gate with a comma": {gates("A=true,B"), "configuration.featureGate.customNoUpgrade"},
 		"accepts a regular expression": {
 			server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`//console\.example\.com(:|\z)`}}), ""},
-		"refuses an origin that is several": {
+		"refuses an origin with a comma": {
 			server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{"a,.*"}}), "additionalCORSAllowedOrigins"},
 		"refuses an origin with a quote": {
 			server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`"a`}}), "additionalCORSAllowedOrigins"},
-		"accepts host names of a certificate":       {named("api.example.com", "*.Example.com"), ""},
-		"refuses a host name that is several":       {named("api.example.com,kubernetes.default.svc"), "namedCertificates"},
-		"refuses a host name that is another field": {named("a:b"), "namedCertificates"},
+		"accepts host names of a certificate": {named("api.example.com", "*.Example.com"), ""},
+		"refuses a host name with a comma":    {named("api.example.com,kubernetes.default.svc"), "namedCertificates"},
+		"refuses a host name with a colon":    {named("a:b"), "namedCertificates"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hcp := &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: tc.config}}

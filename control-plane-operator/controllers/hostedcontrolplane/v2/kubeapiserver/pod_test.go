@@ -66,16 +66,16 @@ func auditSecret() *corev1.Secret {
 // files matches paths in flags.
 var files = regexp.MustCompile(`/(?:etc|var)/[^,:]+`)
 
-// TestEachFileIsMounted: the API server does not start if a flag names a file that no volume provides.
+// TestEachFileIsMounted checks that each file that a flag names is mounted: the API server does not start without it.
 func TestEachFileIsMounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit    func(*hyperv1.HostedControlPlane)
 		objects []client.Object
 	}{
-		"nothing special":              {func(*hyperv1.HostedControlPlane) {}, nil},
+		"no options":                   {func(*hyperv1.HostedControlPlane) {}, nil},
 		"every option that adds files": {everyOption, []client.Object{auditSecret()}},
 	} {
-		t.Run("When a cluster asks for "+name+" it should find each file that its flags name", func(t *testing.T) {
+		t.Run("When a cluster asks for "+name+" each file in its flags should be mounted", func(t *testing.T) {
 			g := NewWithT(t)
 			pod := rendered(t, scopeOf(clusterWith(tc.edit), tc.objects...)).Spec.Template.Spec
 			container := pod.Containers[0]
@@ -102,7 +102,7 @@ func TestEachFileIsMounted(t *testing.T) {
 	}
 }
 
-// TestWhatIsMounted: each requested object is mounted by its own name, and nothing else.
+// TestWhatIsMounted checks that each requested object is mounted by its own name, and nothing else.
 func TestWhatIsMounted(t *testing.T) {
 	sources := func(pod corev1.PodSpec) []string {
 		var names []string
@@ -138,7 +138,7 @@ func TestWhatIsMounted(t *testing.T) {
 
 func TestGrace(t *testing.T) {
 	for name, edit := range map[string]func(*hyperv1.HostedControlPlane){"single": func(*hyperv1.HostedControlPlane) {}, "highly available": highlyAvailable} {
-		t.Run("When a "+name+" API server leaves, it should not be killed while it still serves on", func(t *testing.T) {
+		t.Run("When a "+name+" API server stops, it should finish requests before it is killed", func(t *testing.T) {
 			g, hcp := NewWithT(t), clusterWith(edit)
 			grace := rendered(t, scopeOf(hcp)).Spec.Template.Spec.TerminationGracePeriodSeconds
 			// Kubernetes waits up to a minute for running requests.
@@ -167,7 +167,7 @@ func TestTuning(t *testing.T) {
 		{"an annotation sets the memory limit", annotatedWith(hyperv1.KubeAPIServerGOMemoryLimitAnnotation, "2GiB"), "GOMEMLIMIT=2GiB GOGC=50"},
 		{"an annotation is empty", annotatedWith(hyperv1.KubeAPIServerGOMemoryLimitAnnotation, ""), "GOGC=50"},
 	} {
-		t.Run("When "+tc.name+" it should be in the environment", func(t *testing.T) {
+		t.Run("When "+tc.name+" the container should have these variables", func(t *testing.T) {
 			NewWithT(t).Expect(env(tc.edit)).To(Equal(tc.want))
 		})
 	}

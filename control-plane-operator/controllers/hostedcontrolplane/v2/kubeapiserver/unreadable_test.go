@@ -38,8 +38,8 @@ func failing(c client.Client, kind client.Object, name string) client.Client {
 	})
 }
 
-// TestNothingIsDecidedBlindly: a failed read does not mean that an object is missing. Otherwise the component would
-// encrypt with a key that others cannot read, or remove permissions of users.
+// TestNothingIsDecidedBlindly checks that an object that cannot be read does not count as missing. Otherwise the
+// component would encrypt with a key that other API servers cannot read, or remove permissions of users.
 func TestNothingIsDecidedBlindly(t *testing.T) {
 	encryption := func(ctx context.Context, s *component.Scope) error { return adaptEncryption(ctx, s, &corev1.Secret{}) }
 	deployment := func(ctx context.Context, s *component.Scope) error {
@@ -82,7 +82,7 @@ func TestNothingIsDecidedBlindly(t *testing.T) {
 			return checkCredentials(ctx, s, *vault("v:1"))
 		}, "reading Secret vault-token of plugin vault"},
 	} {
-		t.Run("When "+tc.name+" cannot be read it should be an error, and no decision", func(t *testing.T) {
+		t.Run("When "+tc.name+" cannot be read it should return an error", func(t *testing.T) {
 			hcp := clusterWith(everyOption)
 			hcp.Spec.Configuration.Authentication.OIDCProviders[0].Issuer.CertificateAuthority.Name = "issuer-ca"
 			ca := string(fixture.CA(t, "house").CertPEM)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// webhooksSecret holds the kubeconfigs that passed validation. The API server reads these and not the user's, which
-	// may change at any moment.
+	// webhooksSecret holds the kubeconfigs that passed validation. The API server reads these copies: the user may change
+	// the original Secrets at any time.
 	webhooksSecret = "kas-webhooks"
 	webhooksDir    = "/etc/kubernetes/webhooks"
 
@@ -60,7 +60,7 @@ func webhooks(hcp *hyperv1.HostedControlPlane) []webhook {
 
 func hasWebhooks(scope *component.Scope) bool { return len(webhooks(scope.HCP)) > 0 }
 
-// acceptedWebhooks returns the accepted kubeconfigs by file name, and why others are rejected.
+// acceptedWebhooks returns the accepted kubeconfigs by file name, and an error for each rejected kubeconfig.
 func acceptedWebhooks(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) (map[string][]byte, []error, error) {
 	accepted := map[string][]byte{}
 	var refusals []error

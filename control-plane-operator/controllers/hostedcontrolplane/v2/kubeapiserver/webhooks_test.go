@@ -55,12 +55,12 @@ func TestWebhooks(t *testing.T) {
 		{"an invalid user that no context names", strings.Replace(kubeconfig(plainServer, "{}"), "users: [", "users: [{name: other, user: {tokenFile: /x}}, ", 1), nil, "tokenFile would"},
 		{"a server without TLS", kubeconfig("{server: 'http://hook.example.com/'}", "{}"), []string{auditWebhook}, "over an unprotected connection"},
 		{"a server whose certificate is not verified", kubeconfig("{server: 'https://hook.example.com/', insecure-skip-tls-verify: true}", "{}"), []string{auditWebhook}, "over an unprotected connection"},
-		{"certificates that are none", kubeconfig("{server: 'https://hook.example.com/', certificate-authority-data: bm9uZQ==}", "{}"), nil, "certificates that cannot be read"},
+		{"invalid certificates", kubeconfig("{server: 'https://hook.example.com/', certificate-authority-data: bm9uZQ==}", "{}"), nil, "certificates that cannot be read"},
 		{"no context", "apiVersion: v1\nkind: Config\n", nil, "it holds no kubeconfig"},
 		{"nothing", "", nil, "it holds no kubeconfig"},
 		{"no YAML", "{t0p", nil, "it holds no kubeconfig"},
 	} {
-		t.Run("When the kubeconfig of a webhook has "+tc.name+" it should be called or refused", func(t *testing.T) {
+		t.Run("When the kubeconfig of a webhook has "+tc.name+" it should be accepted or refused", func(t *testing.T) {
 			g := NewWithT(t)
 			hcp, audit, tokens := callers(tc.kubeconfig)
 			file := &corev1.Secret{}

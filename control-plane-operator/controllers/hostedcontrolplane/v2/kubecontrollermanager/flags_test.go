@@ -38,31 +38,31 @@ func TestPodNetworks(t *testing.T) {
 		edit func(*hyperv1.ClusterNetworking)
 		want []string
 	}{
-		{"is of one family", func(n *hyperv1.ClusterNetworking) {
+		{"has one family", func(n *hyperv1.ClusterNetworking) {
 			n.ClusterNetwork = []hyperv1.ClusterNetworkEntry{pods("10.132.0.0/14", 24)}
 		},
 			[]string{"--allocate-node-cidrs=true", "--node-cidr-mask-size=24", "--cluster-cidr=10.132.0.0/14"}},
-		{"says nothing of nodes", func(n *hyperv1.ClusterNetworking) {
+		{"has no size for nodes", func(n *hyperv1.ClusterNetworking) {
 			n.ClusterNetwork = []hyperv1.ClusterNetworkEntry{pods("10.132.0.0/14", 0)}
 		},
 			[]string{"--allocate-node-cidrs=true", "--node-cidr-mask-size=23", "--cluster-cidr=10.132.0.0/14"}},
-		{"is of IPv6 and says nothing of nodes", func(n *hyperv1.ClusterNetworking) {
+		{"is IPv6 and has no size for nodes", func(n *hyperv1.ClusterNetworking) {
 			n.ClusterNetwork = []hyperv1.ClusterNetworkEntry{pods("fd01::/48", 0)}
 		},
 			[]string{"--allocate-node-cidrs=true", "--node-cidr-mask-size=64", "--cluster-cidr=fd01::/48"}},
-		{"is of both families", func(n *hyperv1.ClusterNetworking) {
+		{"has both families", func(n *hyperv1.ClusterNetworking) {
 			n.ClusterNetwork = []hyperv1.ClusterNetworkEntry{pods("10.132.0.0/14", 24), pods("fd01::/48", 60)}
 		}, []string{"--allocate-node-cidrs=true", "--node-cidr-mask-size-ipv4=24", "--node-cidr-mask-size-ipv6=60", "--cluster-cidr=10.132.0.0/14,fd01::/48"}},
-		{"is of both families, IPv6 first, and says nothing of nodes", func(n *hyperv1.ClusterNetworking) {
+		{"has both families, IPv6 first, and no sizes for nodes", func(n *hyperv1.ClusterNetworking) {
 			n.ClusterNetwork = []hyperv1.ClusterNetworkEntry{pods("fd01::/48", 0), pods("10.132.0.0/14", 0)}
 		}, []string{"--allocate-node-cidrs=true", "--node-cidr-mask-size-ipv6=64", "--node-cidr-mask-size-ipv4=23", "--cluster-cidr=fd01::/48,10.132.0.0/14"}},
-		{"is the user's affair", func(n *hyperv1.ClusterNetworking) { n.NetworkType = hyperv1.Other }, []string{"--allocate-node-cidrs=false"}},
-		{"is the user's, with addresses of ours", func(n *hyperv1.ClusterNetworking) {
+		{"comes from the user's plugin", func(n *hyperv1.ClusterNetworking) { n.NetworkType = hyperv1.Other }, []string{"--allocate-node-cidrs=false"}},
+		{"comes from the user's plugin, but its addresses from the cluster", func(n *hyperv1.ClusterNetworking) {
 			n.NetworkType, n.AllocateNodeCIDRs = hyperv1.Other, ptr.To(hyperv1.AllocateNodeCIDRsEnabled)
 		}, []string{"--allocate-node-cidrs=true", "--node-cidr-mask-size=23", "--cluster-cidr=10.132.0.0/14"}},
-		{"is not given", func(n *hyperv1.ClusterNetworking) { n.ClusterNetwork = nil }, []string{"--allocate-node-cidrs=true"}},
+		{"is not set", func(n *hyperv1.ClusterNetworking) { n.ClusterNetwork = nil }, []string{"--allocate-node-cidrs=true"}},
 	} {
-		t.Run("When the network of pods "+tc.name+" nodes should get their parts of it", func(t *testing.T) {
+		t.Run("When the pod network "+tc.name+" it should set the flags for node CIDRs", func(t *testing.T) {
 			hcp := fixture.ControlPlane()
 			tc.edit(&hcp.Spec.Networking)
 			got := flagsAbout(hcp, "allocate-node-cidrs", "node-cidr-mask-size", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6", "cluster-cidr")

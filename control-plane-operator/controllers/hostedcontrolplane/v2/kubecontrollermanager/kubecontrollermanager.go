@@ -88,7 +88,7 @@ func args(hcp *hyperv1.HostedControlPlane) component.Flags {
 	return f
 }
 
-// network allocates pod CIDRs to nodes, unless the cluster has its own network plugin that does.
+// network makes the controllers allocate pod CIDRs to nodes, unless the cluster's own network plugin does that.
 func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	var services []string
 	for _, entry := range hcp.Spec.Networking.ServiceNetwork {
@@ -110,8 +110,8 @@ func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 }
 
 // AllocatesNodeCIDRs reports whether nodes get pod CIDRs from the control plane, and with them the default network.
-// Network type Other alone means that the user installs a network plugin. With allocateNodeCIDRs it means the default
-// network: the API rejects that field with any other type.
+// With network type Other, the user installs a network plugin, unless allocateNodeCIDRs is enabled. The API rejects
+// allocateNodeCIDRs with any other type.
 func AllocatesNodeCIDRs(hcp *hyperv1.HostedControlPlane) bool {
 	return podranges.FromControlPlane(&hcp.Spec.Networking)
 }

@@ -65,7 +65,7 @@ func TestLeadership(t *testing.T) {
 	}
 	lease := map[hyperv1.AvailabilityPolicy]time.Duration{}
 	for _, policy := range []hyperv1.AvailabilityPolicy{hyperv1.SingleReplica, hyperv1.HighlyAvailable, ""} {
-		t.Run("When the policy is "+string(policy)+" it should lead by times that the scheduler takes", func(t *testing.T) {
+		t.Run("When the policy is "+string(policy)+" it should set valid lease times", func(t *testing.T) {
 			g, hcp := NewWithT(t), fixture.ControlPlane()
 			hcp.Spec.ControllerAvailabilityPolicy = policy
 			got := configOf(t, hcp).LeaderElection
@@ -83,12 +83,12 @@ func TestLeadership(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	for name, hcp := range map[string]*hyperv1.HostedControlPlane{
-		"nothing is configured":             fixture.ControlPlane(),
-		"nothing is said of scheduling":     scheduledBy(nil),
-		"no profile is set":                 scheduledBy(&configv1.SchedulerSpec{}),
-		"the profile is LowNodeUtilization": scheduledBy(&configv1.SchedulerSpec{Profile: configv1.LowNodeUtilization}),
+		"nothing is configured":              fixture.ControlPlane(),
+		"the scheduler has no configuration": scheduledBy(nil),
+		"no profile is set":                  scheduledBy(&configv1.SchedulerSpec{}),
+		"the profile is LowNodeUtilization":  scheduledBy(&configv1.SchedulerSpec{Profile: configv1.LowNodeUtilization}),
 	} {
-		t.Run("When "+name+" it should schedule as Kubernetes does", func(t *testing.T) {
+		t.Run("When "+name+" it should use the default of Kubernetes", func(t *testing.T) {
 			NewWithT(t).Expect(configOf(t, hcp).Profiles).To(BeEmpty())
 		})
 	}

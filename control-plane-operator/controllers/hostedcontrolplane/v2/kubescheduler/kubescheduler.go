@@ -89,8 +89,8 @@ func schedulerConfig(hcp *hyperv1.HostedControlPlane) fields {
 	return config
 }
 
-// leaderElection: several replicas keep leadership through short outages of the API server. A single replica has no
-// other candidate, and its successor must not wait for two minutes.
+// leaderElection returns the lease times. Several replicas keep their leader through short outages of the API server.
+// A single replica has no other candidate, and its successor must not wait for two minutes.
 func leaderElection(hcp *hyperv1.HostedControlPlane) fields {
 	if hcp.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable {
 		return fields{"leaderElect": true, "leaseDuration": "15s", "renewDeadline": "12s", "retryPeriod": "3s"}
