@@ -103,7 +103,7 @@ func authorityPatch(crd *apiextensionsv1.CustomResourceDefinition, ca []byte) cl
 	return client.RawPatch(types.MergePatchType, raw)
 }
 
-// bundle returns the desired CA bundle in place of the bundle now. It contains the current CA, and the previous CA
+// bundle returns the CA bundle that should replace the bundle now. It contains the current CA, and the previous CA
 // while the current one is young.
 func bundle(ca, now []byte, young bool) []byte {
 	before, after, found := bytes.Cut(now, ca)

@@ -82,7 +82,7 @@ func (s *scope) roomOfNode() map[string]string {
 		autoscalerMemory: mebibytes(memory),
 		autoscalerPods:   strconv.Itoa(int(s.distribution().MaxPods)),
 	}
-	// On an error they stay empty, and the phase of autoscaling reports it.
+	// On an error, both stay empty, and the autoscaling phase reports the error.
 	room[autoscalerLabels], room[autoscalerTaints], _ = s.marksOfNode()
 	if disk := have.StorageEphemeral().Value(); disk > 0 {
 		room[autoscalerDisk] = mebibytes(disk / 100 * diskPercent)

@@ -22,7 +22,7 @@ import (
 const tokenGrace = 2 * time.Hour
 
 // retireTokens retires the Secrets of outdated configurations. On platforms with a long installation, a machine may
-// still be installing with outdated user-data. Both Secrets then stay unchanged until it has joined. While machines are
+// still be installing with outdated user-data. Both Secrets then stay unchanged until it has joined. While the pool is
 // held, the Secrets of the last configuration stay, since the next machine is created with them.
 func (r *Reconciler) retireTokens(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.held() {
