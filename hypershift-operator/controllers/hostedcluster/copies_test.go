@@ -60,7 +60,7 @@ func isReference(kind string) bool {
 	return strings.Contains(kind, "Reference") || strings.Contains(kind, "SecretRef")
 }
 
-// ofTheGuest is the path of references to Secrets in the guest, which no program of ours reads.
+// ofTheGuest is the path of references to Secrets in the guest, which no program of this project reads.
 const ofTheGuest = "spec.Configuration.Ingress.ComponentRoutes"
 
 // TestNoReferenceOfAUserReachesTheControlPlane covers each field of HostedCluster that names an object, for each

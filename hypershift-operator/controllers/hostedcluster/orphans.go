@@ -48,7 +48,7 @@ const (
 // runs the deletion that the finalizer would have run.
 //
 // It only acts on a namespace with the operator's label and with the annotation that records the HostedCluster served
-// in it. Before each step it reads again, past the cache, that the HostedCluster does not exist.
+// in it. Before each step it checks again, without the cache, that the HostedCluster does not exist.
 type Janitor struct {
 	// Clusters is the controller that implements the deletion.
 	Clusters *Reconciler

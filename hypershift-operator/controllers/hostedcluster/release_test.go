@@ -146,9 +146,9 @@ func TestImagesOf(t *testing.T) {
 		want    images
 		running string
 	}{
-		"there is none":        {nil, nil, images{}, ""},
-		"there is one release": {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
-		"there are two":        {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
+		"there is no control plane":                   {nil, nil, images{}, ""},
+		"there is one release":                        {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
+		"there are two releases":                      {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
 		"annotations name the sources of both images": {&hyperv1.HostedControlPlane{Spec: spec}, []string{"nodes:a", "own:b"}, images{release: "nodes@1", releaseSource: "nodes:a", controlPlane: "own@2", controlPlaneSource: "own:b"}, "own@2"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {

@@ -107,12 +107,12 @@ func TestCopiedPullSecret(t *testing.T) {
 	run, source := (*Reconciler).reconcilePullSecret, usersSecret(config, map[string]string{".dockerconfigjson": "{}", "other": "x"})
 	copied := map[string]string{"pull-secret/.dockerconfigjson": "{}"}
 	for name, test := range map[string]copying{
-		"the Secret exists":              {run: run, objects: []client.Object{source}, want: copied},
-		"it changed":                     {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
-		"the Secret is missing":          {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
-		"the Secret is empty":            {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
-		"another's has its name":         {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
-		"the copy cannot be written now": {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"the Secret exists":      {run: run, objects: []client.Object{source}, want: copied},
+		"the Secret has changed": {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
+		"the Secret is missing":  {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
+		"the Secret is empty":    {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
+		"another cluster has a Secret with the name of the copy": {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
+		"the copy cannot be written now":                         {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -211,7 +211,7 @@ func (c *cloud) ReconcileCredentials(_ context.Context, _ client.Client, cluster
 }
 
 func TestEncryptionByAPlatform(t *testing.T) {
-	for name, err := range map[string]error{"When the platform can, it should be done": nil, "When it cannot, that should be told": errNotNow} {
+	for name, err := range map[string]error{"When the platform copies its keys, it should return no error": nil, "When the platform fails, it should return the error": errNotNow} {
 		t.Run(name, func(t *testing.T) {
 			c, s := &cloud{err: err}, withScope()
 			s.platform = c
@@ -289,13 +289,13 @@ func TestDropped(t *testing.T) {
 		stays   bool
 		fails   bool
 	}{
-		"it is ours":                    {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
-		"it belongs to another cluster": {[]client.Object{bundle("clusters/other")}, none, "", true, false},
-		"it does not exist":             {nil, none, "", false, false},
-		"it has no label, so it may belong to the configuration": {[]client.Object{older("clusters/demo")}, none, "", true, false},
-		"it cannot be read now":                                  {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
-		"it cannot be deleted now":                               {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
-		"it belongs to another cluster and cannot be deleted":    {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
+		"the bundle belongs to the cluster":                              {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
+		"the bundle belongs to another cluster":                          {[]client.Object{bundle("clusters/other")}, none, "", true, false},
+		"the bundle does not exist":                                      {nil, none, "", false, false},
+		"the bundle has no label, so it may belong to the configuration": {[]client.Object{older("clusters/demo")}, none, "", true, false},
+		"the bundle cannot be read now":                                  {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
+		"the bundle cannot be deleted now":                               {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
+		"the bundle belongs to another cluster and cannot be deleted":    {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)

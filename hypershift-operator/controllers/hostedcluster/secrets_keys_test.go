@@ -25,15 +25,15 @@ func TestCopiedSSHKey(t *testing.T) {
 	}
 	old := secretOf(ours("clusters-demo", "ssh-key"), map[string]string{"id_rsa.pub": "old"})
 	for name, test := range map[string]copying{
-		"there is one": {run: run, objects: []client.Object{usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh", "id_rsa": "private"}), old.DeepCopy()},
+		"there is an SSH key": {run: run, objects: []client.Object{usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh", "id_rsa": "private"}), old.DeepCopy()},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"its Secret has the name of another": {run: run, edit: named("pull-secret"), objects: []client.Object{usersSecret("pull-secret", map[string]string{"id_rsa.pub": "ssh"})},
+		"the Secret has the name of a control plane Secret": {run: run, edit: named("pull-secret"), objects: []client.Object{usersSecret("pull-secret", map[string]string{"id_rsa.pub": "ssh"})},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"its Secret has the name of the copy": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
+		"the Secret has the name of the copy": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"the Secret is missing":  {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
-		"there is none":          {run: run, edit: named("")},
-		"there is none any more": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
+		"the Secret is missing":                 {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
+		"there is no SSH key":                   {run: run, edit: named("")},
+		"the SSH key was removed from the spec": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
 		"the copy cannot be deleted": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: errNotNow.Error(),
 			want: map[string]string{"ssh-key/id_rsa.pub": "old"}},
 		"the Secret cannot be read now": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
@@ -112,10 +112,10 @@ func TestCopiedSigningKey(t *testing.T) {
 	cannotSign := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	with := func(data map[string]string) []client.Object { return []client.Object{usersSecret("signing", data)} }
 	for name, test := range map[string]copying{
-		"there is none": {run: run, objects: with(map[string]string{"key": private})},
-		"there is one": {run: run, edit: named, objects: with(map[string]string{"key": private}),
+		"there is no signing key": {run: run, objects: with(map[string]string{"key": private})},
+		"there is a signing key": {run: run, edit: named, objects: with(map[string]string{"key": private}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public}},
-		"there is a previous one": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
+		"there is a previous signing key": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public + "former"}},
 		"the Secret is missing":          {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
 		"the key is not PEM":             {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
@@ -146,12 +146,12 @@ func TestCopiedEtcdClient(t *testing.T) {
 	}
 	const fine, wrong = "UnmanagedEtcdAvailable=True/UnmanagedEtcdAsExpected", "UnmanagedEtcdAvailable=False/UnmanagedEtcdMisconfigured"
 	for name, test := range map[string]copying{
-		"etcd is ours":              {run: run, objects: with("etcd-tls", good)},
-		"etcd was unmanaged before": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
-		"its owner is not set":      {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
-		"the Secret is complete":    {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
-		"the Secret is missing":     {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
-		"the key is invalid":        {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
+		"etcd is managed":                    {run: run, objects: with("etcd-tls", good)},
+		"etcd was unmanaged before":          {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
+		"etcd is unmanaged without settings": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
+		"the Secret is complete":             {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
+		"the Secret is missing":              {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
+		"the key is invalid":                 {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -172,8 +172,8 @@ func TestCopiedAuditWebhook(t *testing.T) {
 	}
 	const field = "spec.auditWebhook: "
 	for name, test := range map[string]copying{
-		"there is none": {run: run, objects: with("audit", good)},
-		"there is one": {run: run, edit: named("audit"), objects: with("audit", good),
+		"there is no audit webhook": {run: run, objects: with("audit", good)},
+		"there is an audit webhook": {run: run, edit: named("audit"), objects: with("audit", good),
 			want: map[string]string{"copy of audit/webhook-kubeconfig": good["webhook-kubeconfig"]}},
 		"the Secret is missing": {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
 		"the kubeconfig reads a local file": {run: run, edit: named("audit"),

@@ -117,7 +117,7 @@ func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Conditi
 }
 
 // routine reports whether a change deserves no event: a condition without a message that becomes good for the first
-// time. Each new cluster has some 40 of them. That a cluster becomes available is always an event.
+// time. Each new cluster has some 40 of them. An event is always emitted when a cluster becomes available.
 func routine(c metav1.Condition, before metav1.ConditionStatus, wasAvailable bool) bool {
 	good := metav1.ConditionTrue
 	if abnormal[c.Type] {

@@ -49,20 +49,20 @@ func TestMapped(t *testing.T) {
 			requestsOf("clusters", "demo", "second")},
 		"the object is read by two clusters and its annotation names one of them": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
 			requestsOf("clusters", "demo", "demo", "second")},
-		"its annotation names no cluster":                    {inside("clusters", "x", to("demo")), "", nil},
-		"its namespace is no hosted one":                     {inside("pretends", "x", nil), "", nil},
-		"its namespace is hosted":                            {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
-		"its namespace is, whatever it says":                 {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
-		"its annotation names the cluster of another tenant": {inside("a", "x", to("clusters/demo")), "", nil},
+		"its annotation names no cluster":                                  {inside("clusters", "x", to("demo")), "", nil},
+		"the namespace is not a hosted one":                                {inside("pretends", "x", nil), "", nil},
+		"the namespace is hosted":                                          {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
+		"the namespace is hosted and the annotation names another cluster": {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
+		"its annotation names the cluster of another tenant":               {inside("a", "x", to("clusters/demo")), "", nil},
 		"an object in the agent namespace names a cluster that uses it": {inside("agents", "x", to("clusters/second")), "",
 			requestsOf("clusters", "second")},
-		"other agents point there":   {inside("agents", "x", to("clusters/demo")), "", nil},
-		"agents point to no cluster": {inside("agents", "x", to("clusters/gone")), "", nil},
-		"it is in the operator's namespace": {inside("hypershift", "x", to("clusters/demo")), "",
+		"an object in the agent namespace names a cluster that does not use it": {inside("agents", "x", to("clusters/demo")), "", nil},
+		"an object in the agent namespace names a missing cluster":              {inside("agents", "x", to("clusters/gone")), "", nil},
+		"the object is in the operator's namespace": {inside("hypershift", "x", to("clusters/demo")), "",
 			requestsOf("clusters", "demo")},
-		"it is a hosted namespace": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
+		"the object is a hosted namespace": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
 			requestsOf("clusters", "demo")},
-		"its namespace cannot be read": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
+		"the namespace cannot be read": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
 		"clusters cannot be listed": {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList",
 			requestsOf("clusters", "demo")},
 	} {
@@ -93,7 +93,7 @@ func TestReadObjects(t *testing.T) {
 		edit func(*hyperv1.HostedCluster)
 		want []string
 	}{
-		"nothing more":            {func(*hyperv1.HostedCluster) {}, nil},
+		"no optional reference":   {func(*hyperv1.HostedCluster) {}, nil},
 		"no etcd":                 {without, nil},
 		"an audit webhook":        {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
 		"a signing key":           {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
@@ -107,7 +107,7 @@ func TestReadObjects(t *testing.T) {
 		"backups": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: "age"}}
 		}, []string{"age"}},
-		"backups elsewhere": {func(hc *hyperv1.HostedCluster) {
+		"backups in S3": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: "age"},
 				Storage: hyperv1.AutomatedEtcdBackupStorage{S3: &hyperv1.HCPEtcdBackupS3{Credentials: hyperv1.SecretReference{Name: "s3"}}}}
 		}, []string{"age", "s3"}},
@@ -144,8 +144,8 @@ func TestWhenMonitored(t *testing.T) {
 		crd, refuse string
 		want        []reconcile.Request
 	}{
-		"its kind comes":     {"servicemonitors.monitoring.coreos.com", "", both},
-		"another kind comes": {"things.example.com", "", nil},
+		"a CRD of the Prometheus operator is created":          {"servicemonitors.monitoring.coreos.com", "", both},
+		"an unrelated CRD is created":                          {"things.example.com", "", nil},
 		"a CRD of another group with the same kind is created": {"servicemonitors.othermonitoring.coreos.com", "", nil},
 		"clusters cannot be listed":                            {"podmonitors.monitoring.coreos.com", "list v1beta1.HostedClusterList", nil},
 	} {
