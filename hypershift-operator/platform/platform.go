@@ -104,8 +104,8 @@ type Credentials struct {
 	CheckAgain time.Duration
 }
 
-// Fault is an error of ValidateNodePool with its own condition instead of ValidPlatformConfig. What is missing is not
-// part of the pool's settings, and may appear without a change of them.
+// Fault is an error of ValidateNodePool with its own condition instead of ValidPlatformConfig. It reports a missing
+// resource that is not part of the pool's settings, and that may appear without a change of the pool.
 type Fault struct {
 	// Condition is of type NodePoolValidPlatformImageType or NodePoolAWSSecurityGroupAvailableConditionType.
 	Condition string
@@ -228,7 +228,7 @@ type Connection struct {
 
 // Connector is a Platform that manages the network of its nodes, such as their path to the control plane.
 type Connector interface {
-	// Connect updates the resources that it created for that. The Connection is valid even with an error.
+	// Connect creates and updates the resources of the connection. The Connection is valid even with an error.
 	Connect(ctx context.Context, c client.Client, cluster Cluster) (Connection, error)
 	// Disconnect deletes these resources before the control plane is deleted. waitsFor says what still exists.
 	Disconnect(ctx context.Context, c client.Client, cluster Cluster) (waitsFor string, err error)
@@ -236,12 +236,12 @@ type Connector interface {
 
 // OperatorAdapter is a Platform whose cloud the control-plane-operators of release payloads use.
 type OperatorAdapter interface {
-	// AdaptControlPlaneOperator adds what the operator needs for that to its Deployment. The first container is the
-	// operator.
+	// AdaptControlPlaneOperator adds to the Deployment what the operator needs to use the cloud. The first container
+	// is the operator.
 	AdaptControlPlaneOperator(cluster Cluster, deployment *appsv1.Deployment)
 }
 
-// Environment is what a new plugin gets from the operator. The zero value works, for tests.
+// Environment is what a new plugin gets from the operator. Tests may use the zero value.
 type Environment struct {
 	// Namespace is the operator's namespace; empty means "hypershift".
 	Namespace string
@@ -258,7 +258,7 @@ type Environment struct {
 
 // Options are the operator's flags for one platform. They create its plugin after parsing.
 type Options interface {
-	// AddFlags adds the flags. Their names begin with the platform's name, or are those of the compatible product.
+	// AddFlags adds the flags. Their names begin with the platform's name, or are those of upstream HyperShift.
 	AddFlags(flags *pflag.FlagSet)
 	// New creates the plugin. An error is about the flags, and names them.
 	New(env Environment) (Platform, error)

@@ -38,7 +38,7 @@ type Subject struct {
 	Pool    func(*hyperv1.NodePool)
 	// Roll changes a pool so that its machines must be replaced; nil if the platform creates none.
 	Roll func(*hyperv1.NodePool)
-	// Beside are additional objects of a user, in the namespace of the cluster or another.
+	// Beside are additional objects of a user, in any namespace.
 	Beside []client.Object
 	// Rotate changes the content of the user's credentials; nil if the platform has none.
 	Rotate func(*corev1.Secret)
@@ -113,7 +113,7 @@ func (w *world) in(t *testing.T) *world {
 	return &view
 }
 
-// act makes both controllers use another client.
+// act sets the client of both controllers.
 func (w *world) act(c client.Client) { w.clusters.Client, w.pools.Client = c, c }
 
 func (w *world) hosted() string { return fixture.Hosted(w.namespace) }

@@ -42,8 +42,8 @@ func within(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	return set.Duration
 }
 
-// MachineStart returns a start that begins with the allocation of a machine in MAAS. Before that, another MaasMachine
-// would not get one either.
+// MachineStart returns a start that begins with the allocation of a machine in MAAS. Before that, a replacement would
+// not get a machine either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	machine, ok := obj.(*infrav1.MaasMachine)
 	if !ok {
