@@ -48,7 +48,7 @@ func TestSupported(t *testing.T) {
 	}
 }
 
-// TestLowestOperator reads a payload as a registry serves it.
+// TestLowestOperator checks the operator version that a payload requires. It reads the payload from a registry.
 func TestLowestOperator(t *testing.T) {
 	for lowest, want := range map[string]string{
 		"":           "",
