@@ -189,8 +189,8 @@ type Kept struct {
 
 // ImageKeeper is a Platform that may store the image of a pool's machines where they boot.
 type ImageKeeper interface {
-	// KeepImage stores the image that the pool needs, and deletes others. The error is for failures that the next
-	// reconcile may not hit.
+	// KeepImage stores the image that the pool needs, and deletes its other images. It returns an error only for
+	// failures that a retry may resolve.
 	KeepImage(ctx context.Context, c client.Client, pool Pool) (Kept, error)
 	// DropImage deletes the stored image of a pool that is being deleted, whose HostedCluster may be nil. waitsFor says
 	// what still exists.
@@ -281,8 +281,8 @@ type Platform interface {
 	// InfraCluster returns the Cluster API infrastructure cluster. nil means that it cannot be created yet, or that there
 	// is none; without one there is no Cluster either.
 	InfraCluster(cluster Cluster) *Object
-	// ReconcileCredentials copies the credentials into the hosted control plane namespace. The condition reports what a
-	// user has to fix. The error is for failures that the next reconcile may not hit.
+	// ReconcileCredentials copies the credentials into the hosted control plane namespace. The condition reports what
+	// a user has to fix. It returns an error only for failures that a retry may resolve.
 	ReconcileCredentials(ctx context.Context, c client.Client, cluster Cluster) (Credentials, error)
 	// CredentialsSecret returns the name of the user's Secret with the credentials, in the HostedCluster's namespace;
 	// empty for none.

@@ -67,7 +67,7 @@ const ofTheGuest = "spec.Configuration.Ingress.ComponentRoutes"
 // platform. A new field fails this test unless it names a copy in the HostedControlPlane.
 func TestNoReferenceOfAUserReachesTheControlPlane(t *testing.T) {
 	for _, platform := range platforms.Known() {
-		t.Run(string(platform), func(t *testing.T) {
+		t.Run("When the platform is "+string(platform)+", every reference should name a copy", func(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			names := map[string]string{}

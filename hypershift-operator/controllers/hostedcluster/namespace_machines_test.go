@@ -74,7 +74,7 @@ func TestDefaultLimits(t *testing.T) {
 	for platform, limited := range map[hyperv1.PlatformType]bool{
 		hyperv1.MAASPlatform: true, hyperv1.KubevirtPlatform: false,
 	} {
-		t.Run(string(platform), func(t *testing.T) {
+		t.Run("When the platform is "+string(platform)+", only containers that are not machines should be limited", func(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Platform.Type = platform

@@ -225,10 +225,10 @@ func TestWrittenPolicies(t *testing.T) {
 		want    []string
 		fails   bool
 	}{
-		"all requests succeed":                        {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
-		"one policy cannot be created":                {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
-		"one policy cannot be deleted":                {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
-		"another owner has a policy of the same name": {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"all requests succeed, it should delete the policies of the previous strategy": {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"one policy cannot be created, it should still create the others":              {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
+		"one policy cannot be deleted, it should still create the others":              {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
+		"another owner has a policy of the same name, it should take it over":          {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)

@@ -58,8 +58,8 @@ type Janitor struct {
 	Grace time.Duration
 
 	mu sync.Mutex
-	// seen records when the janitor first saw remaining objects of a HostedCluster whose control plane namespace is also
-	// gone; zero if the janitor itself deleted the namespace.
+	// seen records when the janitor first saw remaining objects of a HostedCluster whose control plane namespace is
+	// also gone. The time is zero if the janitor itself deleted the namespace.
 	seen map[client.ObjectKey]time.Time
 }
 

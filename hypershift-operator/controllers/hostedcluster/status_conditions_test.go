@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// The conditions that a HostedCluster copies unchanged from its control plane: those that always exist, those that
-// exist only together with their subject, and those of single platforms.
+// The conditions that a HostedCluster copies unchanged from its control plane. Some always exist, some exist only
+// together with their subject, and some belong to single platforms.
 var (
 	alwaysRepeated = []string{
 		"ClusterVersionProgressing", "ClusterVersionReleaseAccepted", "ClusterVersionUpgradeable", "ClusterVersionAvailable", "Degraded",
@@ -164,16 +164,16 @@ func TestWhyNotAvailable(t *testing.T) {
 		scope *scope
 		want  string
 	}{
-		"a component is missing": {withScope(reporting(missing)), "StatefulSetNotFound: no etcd yet"},
-		"nothing is reported":    {withScope(reporting()), "WaitingForAvailable: Waiting for the hosted control plane to become available"},
-		"the availability is unknown": {withScope(reporting(is("Available", "Unknown", "R", "m"))),
+		"a component is missing, it should be the reason":     {withScope(reporting(missing)), "StatefulSetNotFound: no etcd yet"},
+		"nothing is reported, it should report that it waits": {withScope(reporting()), "WaitingForAvailable: Waiting for the hosted control plane to become available"},
+		"the availability is unknown, it should report that it waits": {withScope(reporting(is("Available", "Unknown", "R", "m"))),
 			"WaitingForAvailable: Waiting for the hosted control plane to become available"},
-		"the configuration is invalid":                                   {withScope(reporting(missing, badConfig)), "Config: bad configuration"},
-		"the release is invalid":                                         {withScope(reporting(missing, badRelease)), "Release: bad release"},
-		"the configuration and the release are invalid":                  {withScope(reporting(missing, badRelease, badConfig)), "Config: bad configuration"},
-		"the configuration and the release are valid":                    {withScope(reporting(missing, fine(badRelease), fine(badConfig))), "StatefulSetNotFound: no etcd yet"},
-		"the cluster is being deleted":                                   {withScope(reporting(missing), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
-		"the cluster is being deleted and the API server still responds": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
+		"the configuration is invalid, it should be the reason":                                     {withScope(reporting(missing, badConfig)), "Config: bad configuration"},
+		"the release is invalid, it should be the reason":                                           {withScope(reporting(missing, badRelease)), "Release: bad release"},
+		"the configuration and the release are invalid, the configuration should be the reason":     {withScope(reporting(missing, badRelease, badConfig)), "Config: bad configuration"},
+		"the configuration and the release are valid, the missing component should be the reason":   {withScope(reporting(missing, fine(badRelease), fine(badConfig))), "StatefulSetNotFound: no etcd yet"},
+		"the cluster is being deleted, Available should be False":                                   {withScope(reporting(missing), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
+		"the cluster is being deleted and the API server still responds, Available should be False": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			c := available(reportedBy(test.scope.hcp), test.scope)

@@ -34,9 +34,9 @@ const (
 	autoscalerTaints = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
-// These values are the part of a machine that is not available to pods, whatever its distribution. The kernel maps each
-// page of 4096 bytes with a structure of 64 bytes. Firmware and kernel use some of the rest. The kubelet evicts pods at
-// 100 MiB of free memory and at 10 % of free disk, of which the file system reserves 5 % for itself.
+// These values are the part of a machine that is not available to pods, whatever its distribution. The kernel maps
+// each page of 4096 bytes with a structure of 64 bytes. Firmware and kernel use some of the rest. The kubelet evicts
+// pods at 100 MiB of free memory and at 10 % of free disk. The file system reserves another 5 % of the disk.
 const (
 	pageTablesShare = 64
 	kernelMemory    = 256 << 20

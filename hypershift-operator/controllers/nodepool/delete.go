@@ -72,8 +72,8 @@ func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) (left string, er
 }
 
 // deleteOne deletes an object that has the pool's name, and reports whether it is gone. It does not delete an object
-// of another pool: two clusters can have the same name of the control plane namespace, and the operator refuses one of
-// them. Cluster API does not delete paused objects, so deleteOne removes the pause.
+// of another pool. Such an object can exist if the operator refused this cluster because another one has the same
+// control plane namespace. Cluster API does not delete paused objects, so deleteOne removes the pause.
 func (r *Reconciler) deleteOne(ctx context.Context, s *scope, obj client.Object) (bool, error) {
 	key := ctrlKey(s.namespace(), s.pool.Name)
 	if err := r.Client.Get(ctx, key, obj); err != nil {

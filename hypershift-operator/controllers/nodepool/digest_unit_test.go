@@ -43,8 +43,8 @@ func TestRememberRelease(t *testing.T) {
 	}
 }
 
-// TestRememberRefused checks that the reconcile fails if the first release cannot be recorded. That release would
-// later count as another one.
+// TestRememberRefused checks that the reconcile fails if the first release cannot be recorded. Otherwise that release
+// would later count as a different one.
 func TestRememberRefused(t *testing.T) {
 	w := inMemory(t)
 	_, s := gated()

@@ -179,8 +179,8 @@ func TestSetFailed(t *testing.T) {
 
 // TestFollowStartups checks that a failed write to one machine does not affect the others.
 func TestFollowStartups(t *testing.T) {
-	// followed reconciles the machines a, b, and c: a has waited for capacity for a minute, the provider failed b, and c
-	// has waited for an hour.
+	// followed reconciles the machines a, b, and c. Machine a has waited for capacity for a minute, and c for an hour.
+	// The provider reports b as failed.
 	followed := func(t *testing.T, before func(*world, *scope)) (*world, ctrl.Result, error) {
 		t.Helper()
 		w, s := fleet(t, "a", "b", "c")

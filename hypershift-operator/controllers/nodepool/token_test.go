@@ -280,7 +280,7 @@ func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
 		"that names copies":       {hosted.Configuration(configuration), hosted.Configuration(configuration), false},
 		"without a configuration": {nil, hosted.Configuration(configuration), false},
 	} {
-		t.Run("a HostedControlPlane "+name, func(t *testing.T) {
+		t.Run("the token refers to the configuration of a HostedControlPlane "+name, func(t *testing.T) {
 			w, s := tokenPass(t)
 			s.hc.Spec.Configuration = configuration.DeepCopy()
 			s.hcp = &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: tc.controlPlane}}

@@ -138,7 +138,7 @@ func TestRemovalsThatAWSRefuses(t *testing.T) {
 // others.
 func TestConnectionsThatHold(t *testing.T) {
 	for state, holds := range map[string]bool{"available": true, "Available": true, "pending": true, "pendingAcceptance": true, "rejected": false, "deleting": false, "failed": false} {
-		t.Run(state, func(t *testing.T) {
+		t.Run("When a connection is "+state+", it should be rejected only if it blocks the deletion", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working()}
 			l := link(t, aws)
 			l.look()

@@ -33,7 +33,8 @@ type Subject struct {
 	Type hyperv1.PlatformType
 	// Plugin is the plugin under test.
 	Plugin platform.Platform
-	// Cluster and Pool replace the MAAS settings of a cluster and its pool by those of the platform; nil if it has none.
+	// Cluster and Pool replace the MAAS settings of a cluster and its pool by the platform's settings; nil if it has
+	// none.
 	Cluster func(*hyperv1.HostedCluster)
 	Pool    func(*hyperv1.NodePool)
 	// Roll changes a pool so that its machines must be replaced; nil if the platform creates none.

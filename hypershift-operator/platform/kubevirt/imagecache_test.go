@@ -197,8 +197,8 @@ func TestKeptByItsDigest(t *testing.T) {
 	g.Expect(keep("quay.example/disk:2")).NotTo(Equal(second))
 }
 
-// TestUnkept checks that a condition reports why a disk is missing if a user or time can fix it, and that the known
-// cache stays recorded.
+// TestUnkept checks that a condition reports why a disk is missing if a user or time can fix it. The known cache stays
+// recorded.
 func TestUnkept(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

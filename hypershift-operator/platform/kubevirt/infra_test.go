@@ -264,7 +264,7 @@ func TestNotYet(t *testing.T) {
 			g.Expect(kept.Missing).To(BeFalse())
 		})
 	}
-	t.Run("a name that is not valid in Kubernetes", func(t *testing.T) {
+	t.Run("When a name is not valid in Kubernetes, it should be reported and not be tried again", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.there = otherCluster(t)
 		cluster, err := a.infra.cluster(infraTarget(testCluster(elsewhere())), []byte(goodKubeconfig))
@@ -283,7 +283,7 @@ func TestNotYet(t *testing.T) {
 		}
 		g.Expect(a.calls["create"]).To(Equal(1))
 	})
-	t.Run("a kubeconfig that changes on every reconcile", func(t *testing.T) {
+	t.Run("When a kubeconfig changes on every reconcile, it should wait before it connects again", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		at := infraTarget(testCluster(elsewhere()))
 		_, err := a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "first", 1)))

@@ -155,7 +155,7 @@ func TestReadsThatFail(t *testing.T) {
 		{"When the Role cannot be read", role, false, "Role"},
 		{"When the RoleBinding cannot be read", binding, false, "RoleBinding"},
 	} {
-		t.Run(tc.name+", the next reconcile should return an error", func(t *testing.T) {
+		t.Run(tc.name+", it should return an error, and the next reconcile should succeed", func(t *testing.T) {
 			g, c := NewWithT(t), testClient(t, credentials(good))
 			_, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), failing(c, tc.fails, tc.lists), testCluster())
 			g.Expect(err).To(MatchError(And(ContainSubstring(tc.says), ContainSubstring("etcd is slow"))))

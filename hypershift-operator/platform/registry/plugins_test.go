@@ -146,7 +146,7 @@ func TestFlags(t *testing.T) {
 func TestProviders(t *testing.T) {
 	r := all(t)
 	for _, platformType := range r.Supported() {
-		t.Run(string(platformType), func(t *testing.T) {
+		t.Run("When the platform is "+string(platformType)+", its provider should have the common name and settings", func(t *testing.T) {
 			g := NewWithT(t)
 			served, _ := r.For(platformType)
 			provider := served.Provider(platform.Cluster{HostedCluster: &hyperv1.HostedCluster{}, CredentialsHash: "x", OperatorImage: "operator:1"})
