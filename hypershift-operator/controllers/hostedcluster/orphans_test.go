@@ -298,7 +298,7 @@ func TestJanitorDies(t *testing.T) {
 	}
 }
 
-// counting calls before ahead of each write.
+// counting returns a client that runs the function "before" prior to each write.
 func counting(c client.Client, before func() error) client.Client {
 	watching, _ := c.(client.WithWatch)
 	return interceptor.NewClient(watching, interceptor.Funcs{

@@ -21,9 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// hyperv1.HasBeenAvailableAnnotation is set once, when the cluster becomes available for the first time.
-
-// report computes the status from the scope, writes it once, and emits events for changes.
+// report computes the status from the scope, writes it once, and emits events for changes. It also sets
+// HasBeenAvailableAnnotation once, when the cluster becomes available for the first time.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
 	if s.refused == "" {

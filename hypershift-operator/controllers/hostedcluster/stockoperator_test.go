@@ -232,7 +232,8 @@ func TestStockOperatorLevels(t *testing.T) {
 	}
 }
 
-// TestAuthenticationReader lets the PKI operator of a payload read the authentication settings of its metrics endpoint.
+// TestAuthenticationReader checks that the PKI operator of a payload may read the authentication settings of its
+// metrics endpoint.
 func TestAuthenticationReader(t *testing.T) {
 	c := fixture.Start(t)
 	payload, product := newStockOperator(t, c, "reads-authentication", nil), newWorld(t, c, "reads-nothing")
