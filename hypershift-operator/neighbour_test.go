@@ -30,7 +30,7 @@ const (
 	hostilePools = 500
 	// neighbourSamples is the number of changes whose duration is measured, so that a 99th percentile exists.
 	neighbourSamples = 200
-	// registryTimeout is the time after which the operator gives up a registry that does not answer.
+	// registryTimeout is how long the operator waits for a registry that does not answer.
 	registryTimeout = 15 * time.Second
 )
 
@@ -47,9 +47,9 @@ func (b blackHole) Lookup(ctx context.Context, image string, access release.Acce
 	return nil, &releaseinfo.Error{Reason: releaseinfo.ReasonNotFound, Image: image, Err: ctx.Err()}
 }
 
-// BenchmarkOperatorBesideNeighbour measures how long the complete operator needs to act on a change of a NodePool, on a
-// real API server. It measures alone, and beside a tenant with 500 NodePools whose registry does not answer and whose
-// annotations change all the time.
+// BenchmarkOperatorBesideNeighbour measures how long the complete operator needs to act on a change of a NodePool, on
+// a real API server. It measures once without other tenants, and once beside a hostile tenant. That tenant has 500
+// NodePools whose registry does not answer and whose annotations change continuously.
 func BenchmarkOperatorBesideNeighbour(b *testing.B) {
 	config := testenv.Start(b, crds.Folders...)
 	c := testenv.Client(b, config, fixture.Scheme())
@@ -82,7 +82,7 @@ func BenchmarkOperatorBesideNeighbour(b *testing.B) {
 
 func p99(times []time.Duration) time.Duration { return times[len(times)*99/100] }
 
-// changes scales the victim's pool, and returns the sorted durations until its status has seen each change.
+// changes scales the victim's pool repeatedly. It returns the sorted durations until the status reflects each change.
 func changes(b *testing.B, c client.WithWatch) []time.Duration {
 	b.Helper()
 	took := make([]time.Duration, 0, neighbourSamples)

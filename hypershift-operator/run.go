@@ -99,7 +99,7 @@ type runFlags struct {
 	platforms registry.Options
 	// own are the addresses of the management cluster, which must not be called on behalf of tenants.
 	own managementnetwork.Known
-	// dns is what hosted pods query for names.
+	// dns describes the DNS servers that hosted pods query.
 	dns managementnetwork.DNS
 }
 
@@ -142,7 +142,7 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// addCompatibilityFlags accepts flags that installers of the compatible product set and that have no effect here.
+// addCompatibilityFlags accepts flags that installers of upstream HyperShift set and that have no effect here.
 func addCompatibilityFlags(cmd *cobra.Command, f *runFlags) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.isolation, "enable-dedicated-request-serving-isolation", false, "accepted for compatibility, has no effect")
@@ -204,8 +204,8 @@ func run(ctx context.Context, f *runFlags) error {
 	return nil
 }
 
-// releases completes the limits of tenants by the operator's image. It returns the reader of releases, which calls only
-// registries that the limits and the address policy allow.
+// releases sets the default registries of the tenant limits, and validates the limits. It returns the reader of
+// releases, which calls only registries that the limits and the address policy allow.
 func (f *runFlags) releases(image string, overrides map[string]string) (*release.Reader, error) {
 	if err := f.limits.Complete(image); err != nil {
 		return nil, err

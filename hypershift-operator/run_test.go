@@ -46,8 +46,8 @@ func TestOperator(t *testing.T) {
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	// Without leader election: a busy API server that does not answer for ten seconds would end the leadership, and
-	// nothing restarts the operator here.
+	// Run without leader election. A busy API server that does not answer for ten seconds would end the leadership,
+	// and nothing restarts the operator here.
 	flags := &runFlags{
 		namespace: "default", metricsAddr: "0", healthAddr: "0", defaultingWebhook: true, webhookPort: testenv.FreePort(t), platforms: registry.All(),
 		limits: tenantlimits.Limits{Registries: []string{"registry.example"}},
@@ -143,7 +143,7 @@ func TestOperator(t *testing.T) {
 		eventually(copied, "ssh-key", func(g Gomega) { g.Expect(copied.Data["id_rsa.pub"]).To(BeEquivalentTo("another key")) })
 	})
 
-	t.Run("When it watches Secrets and ConfigMaps of others, it should cache only their metadata", func(t *testing.T) {
+	t.Run("When it watches Secrets and ConfigMaps of other applications, it should cache only their metadata", func(t *testing.T) {
 		traffic.mu.Lock()
 		defer traffic.mu.Unlock()
 		g.Expect(traffic.metadata).To(ContainElements("secrets", "configmaps", "deployments", "services", "namespaces"))

@@ -28,7 +28,7 @@ func TestPublishVersions(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedVersions}, Data: map[string]string{"server-version": "old"},
 	}
 	for name, have := range map[string][]client.Object{
-		"When no versions are published yet, it should publish them": nil, "When an older operator told it should correct that": {stale},
+		"When no versions are published yet, it should publish them": nil, "When an older operator published versions, it should replace them": {stale},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -61,7 +61,7 @@ func TestToldVersionsAreThoseThatRun(t *testing.T) {
 		releaseinfo.OpenShift: {"3.11", "4.13"}, releaseinfo.Kubernetes: {"1.30", "0.9"},
 	} {
 		told := distributions.Of(distribution).Minors
-		t.Run("When versions of "+string(distribution)+" are told, they should be taken, the newest first", func(t *testing.T) {
+		t.Run("When versions of "+string(distribution)+" are published, the operator should accept them, and they should be sorted from the newest", func(t *testing.T) {
 			g := NewWithT(t)
 			for _, minor := range told {
 				g.Expect(takes(distribution, minor)).To(Succeed())
@@ -74,7 +74,7 @@ func TestToldVersionsAreThoseThatRun(t *testing.T) {
 			})).To(BeTrue(), "%v", told)
 		})
 		for _, minor := range beyond {
-			t.Run("When a release is of "+string(distribution)+" "+minor+", which is not told, it should be refused with the oldest that runs", func(t *testing.T) {
+			t.Run("When a release is of "+string(distribution)+" "+minor+", which is too old, it should be rejected with the oldest supported version", func(t *testing.T) {
 				NewWithT(t).Expect(told).NotTo(ContainElement(minor))
 				NewWithT(t).Expect(takes(distribution, minor)).To(MatchError(And(ContainSubstring(minor), ContainSubstring("older than "+told[len(told)-1]))))
 			})
@@ -82,7 +82,7 @@ func TestToldVersionsAreThoseThatRun(t *testing.T) {
 		next := distributions.Of(distribution).Newest()
 		next.Minor++
 		minor := fmt.Sprintf("%d.%d", next.Major, next.Minor)
-		t.Run("When a release is of "+string(distribution)+" "+minor+", which came after the operator, it should be refused with the newest that it knows", func(t *testing.T) {
+		t.Run("When a release is of "+string(distribution)+" "+minor+", which is too new, it should be rejected with the newest supported version", func(t *testing.T) {
 			NewWithT(t).Expect(takes(distribution, minor)).To(MatchError(And(ContainSubstring(minor), ContainSubstring("newer than "+told[0]))))
 		})
 	}

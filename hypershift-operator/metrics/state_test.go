@@ -38,7 +38,7 @@ func samples(t *testing.T, objects ...client.Object) metricstest.Samples {
 // deleted clusters.
 func TestUnreadCache(t *testing.T) {
 	for _, kind := range []client.ObjectList{&hyperv1.HostedClusterList{}, &hyperv1.NodePoolList{}, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}} {
-		t.Run(reflect.TypeOf(kind).Elem().Name(), func(t *testing.T) {
+		t.Run("When "+reflect.TypeOf(kind).Elem().Name()+" cannot be read, it should export no metrics", func(t *testing.T) {
 			g, broken := NewWithT(t), false
 			up := hostedCluster(func(hc *hyperv1.HostedCluster) {
 				hc.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}

@@ -23,9 +23,9 @@ func TestControlPlaneNamespace(t *testing.T) {
 func TestInfraID(t *testing.T) {
 	for _, tc := range []struct{ name, cluster, prefix string }{
 		{"When the name is short, it should keep it", "demo", "demo-"},
-		{"When the name is long, it should cut it to 21 characters", strings.Repeat("x", 40), strings.Repeat("x", 21) + "-"},
+		{"When the name is long, it should truncate it to 21 characters", strings.Repeat("x", 40), strings.Repeat("x", 21) + "-"},
 		{"When the name has other characters, it should replace them", "My.Cluster", "my-cluster-"},
-		{"When the cut name ends in a dash, it should drop the dash", strings.Repeat("y", 20) + "-zz", strings.Repeat("y", 20) + "-"},
+		{"When the truncated name ends in a dash, it should drop the dash", strings.Repeat("y", 20) + "-zz", strings.Repeat("y", 20) + "-"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -31,8 +31,8 @@ func NamespaceOf(ctx context.Context) string {
 	return namespace
 }
 
-// ByNamespace gives each reconcile a context with the namespace of its request, so that what the reconcile shares with
-// others can be divided among namespaces.
+// ByNamespace adds the namespace of the request to the context of each reconcile. Resources that reconciles share,
+// such as the request rate, can then be divided among namespaces.
 func ByNamespace(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		return r.Reconcile(WithNamespace(ctx, request.Namespace), request)

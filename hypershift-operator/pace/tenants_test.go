@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
-// TestLimiter runs with fake time: a request that does not wait takes none.
+// TestLimiter checks that only requests beyond the burst of their own namespace wait. It uses fake time.
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, limiter, start := NewWithT(t), pace.NewLimiter(), time.Now()

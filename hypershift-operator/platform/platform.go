@@ -104,8 +104,8 @@ type Credentials struct {
 	CheckAgain time.Duration
 }
 
-// Fault is an error of ValidateNodePool with its own condition instead of ValidPlatformConfig. What is missing is not
-// part of the pool's settings, and may appear without a change of them.
+// Fault is an error of ValidateNodePool with its own condition instead of ValidPlatformConfig. It reports a missing
+// resource that is not part of the pool's settings, and that may appear without a change of the pool.
 type Fault struct {
 	// Condition is of type NodePoolValidPlatformImageType or NodePoolAWSSecurityGroupAvailableConditionType.
 	Condition string
@@ -189,8 +189,8 @@ type Kept struct {
 
 // ImageKeeper is a Platform that may store the image of a pool's machines where they boot.
 type ImageKeeper interface {
-	// KeepImage stores the image that the pool needs, and deletes others. The error is for failures that the next
-	// reconcile may not hit.
+	// KeepImage stores the image that the pool needs, and deletes its other images. It returns an error only for
+	// failures that a retry may resolve.
 	KeepImage(ctx context.Context, c client.Client, pool Pool) (Kept, error)
 	// DropImage deletes the stored image of a pool that is being deleted, whose HostedCluster may be nil. waitsFor says
 	// what still exists.
@@ -228,7 +228,7 @@ type Connection struct {
 
 // Connector is a Platform that manages the network of its nodes, such as their path to the control plane.
 type Connector interface {
-	// Connect updates the resources that it created for that. The Connection is valid even with an error.
+	// Connect creates and updates the resources of the connection. The Connection is valid even with an error.
 	Connect(ctx context.Context, c client.Client, cluster Cluster) (Connection, error)
 	// Disconnect deletes these resources before the control plane is deleted. waitsFor says what still exists.
 	Disconnect(ctx context.Context, c client.Client, cluster Cluster) (waitsFor string, err error)
@@ -236,12 +236,12 @@ type Connector interface {
 
 // OperatorAdapter is a Platform whose cloud the control-plane-operators of release payloads use.
 type OperatorAdapter interface {
-	// AdaptControlPlaneOperator adds what the operator needs for that to its Deployment. The first container is the
-	// operator.
+	// AdaptControlPlaneOperator adds to the Deployment what the operator needs to use the cloud. The first container
+	// is the operator.
 	AdaptControlPlaneOperator(cluster Cluster, deployment *appsv1.Deployment)
 }
 
-// Environment is what a new plugin gets from the operator. The zero value works, for tests.
+// Environment is what a new plugin gets from the operator. Tests may use the zero value.
 type Environment struct {
 	// Namespace is the operator's namespace; empty means "hypershift".
 	Namespace string
@@ -258,7 +258,7 @@ type Environment struct {
 
 // Options are the operator's flags for one platform. They create its plugin after parsing.
 type Options interface {
-	// AddFlags adds the flags. Their names begin with the platform's name, or are those of the compatible product.
+	// AddFlags adds the flags. Their names begin with the platform's name, or are those of upstream HyperShift.
 	AddFlags(flags *pflag.FlagSet)
 	// New creates the plugin. An error is about the flags, and names them.
 	New(env Environment) (Platform, error)
@@ -281,8 +281,8 @@ type Platform interface {
 	// InfraCluster returns the Cluster API infrastructure cluster. nil means that it cannot be created yet, or that there
 	// is none; without one there is no Cluster either.
 	InfraCluster(cluster Cluster) *Object
-	// ReconcileCredentials copies the credentials into the hosted control plane namespace. The condition reports what a
-	// user has to fix. The error is for failures that the next reconcile may not hit.
+	// ReconcileCredentials copies the credentials into the hosted control plane namespace. The condition reports what
+	// a user has to fix. It returns an error only for failures that a retry may resolve.
 	ReconcileCredentials(ctx context.Context, c client.Client, cluster Cluster) (Credentials, error)
 	// CredentialsSecret returns the name of the user's Secret with the credentials, in the HostedCluster's namespace;
 	// empty for none.

@@ -197,7 +197,8 @@ func isOperator(pod *corev1.Pod) bool {
 	return account != "" && account != "default" && ptr.Deref(pod.Spec.AutomountServiceAccountToken, true)
 }
 
-// quote returns a message as one line. If it is too long, it loses its beginning if the end matters, as in a log.
+// quote returns a message as one line. If the line is too long, quote truncates it. With end, it keeps the end of the
+// line, because the last lines of a log matter most.
 func quote(message string, end bool) string {
 	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, "?"), func(r rune) bool {
 		return r <= ' ' || r >= 0x7f && r <= 0xa0 || r >= 0x200b && r <= 0x200f ||

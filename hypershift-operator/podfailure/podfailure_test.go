@@ -121,7 +121,7 @@ func TestRestarts(t *testing.T) {
 			g.Expect(findings).To(Equal([]podfailure.Finding{{Message: tc.want, Stuck: tc.stuck}}))
 		})
 	}
-	t.Run("a long message is truncated to its end", func(t *testing.T) {
+	t.Run("When a message is long, it should keep only the end", func(t *testing.T) {
 		p := pod(func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = strings.Repeat("x", 5000) + " the end"
 		})
@@ -139,7 +139,7 @@ func TestText(t *testing.T) {
 		"a. b. c":             {finding("a"), finding("b"), finding("c")},
 		"a. b. c. And 2 more": {finding("a"), finding("b"), finding("c"), finding("d"), finding("e")},
 	} {
-		t.Run("findings become "+want, func(t *testing.T) {
+		t.Run("When findings are joined, the text should be "+want, func(t *testing.T) {
 			NewWithT(t).Expect(podfailure.Text(findings)).To(Equal(want))
 		})
 	}

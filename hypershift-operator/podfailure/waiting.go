@@ -18,8 +18,8 @@ const FailedMount = "FailedMount"
 // settled is how long a new pod may wait for an object that another component is about to create.
 const settled = time.Minute
 
-// unstarted lists the reasons of the kubelet for a container that it cannot start. The messages of the others are not
-// quoted, because they may contain a registry's address or answer.
+// unstarted lists the kubelet's reasons for a container that it cannot start, and whether the message is quoted.
+// Messages that are not quoted may contain a registry's address or response.
 var unstarted = map[string]bool{
 	"CreateContainerConfigError": true, "CreateContainerError": false, "InvalidImageName": false,
 	"ErrImageNeverPull": false, "ErrImagePull": false, "ImagePullBackOff": false,
@@ -56,7 +56,7 @@ func waiting(pod *corev1.Pod, events []corev1.Event, now time.Time) []Finding {
 		}
 		reason := waits.Reason
 		if reason == "ErrImagePull" {
-			reason = "ImagePullBackOff" // A container alternates between them, and the message should not.
+			reason = "ImagePullBackOff" // The kubelet alternates between the two reasons; the message should stay the same.
 		}
 		text := fmt.Sprintf("Container %s of pod %s cannot start: %s", status.Name, pod.Name, reason)
 		if message := quote(waits.Message, false); quoted && message != "" {

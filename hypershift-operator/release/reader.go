@@ -21,8 +21,9 @@ import (
 const (
 	// lookupTimeout is short, so that the registry of one cluster does not block a worker for long.
 	lookupTimeout = 15 * time.Second
-	// namespaces is the number of namespaces whose payloads are cached. In each, readers is the number of cached registry
-	// clients, one for each set of CAs and mirrors. A namespace cannot displace what another one uses.
+	// namespaces is the number of namespaces whose payloads are cached. In each, readers is the number of cached
+	// registry clients, one for each set of CAs and mirrors. A namespace cannot displace the clients of another
+	// namespace.
 	namespaces, readers = 256, 16
 )
 

@@ -48,7 +48,7 @@ func TestSupported(t *testing.T) {
 	}
 }
 
-// TestLowestOperator reads a payload as a registry serves it.
+// TestLowestOperator checks the operator version that a payload requires. It reads the payload from a registry.
 func TestLowestOperator(t *testing.T) {
 	for lowest, want := range map[string]string{
 		"":           "",
@@ -56,7 +56,7 @@ func TestLowestOperator(t *testing.T) {
 		skew.Version: "",
 		"99.0.0":     "the release needs version 99.0.0 of the operator, and this is " + skew.Version,
 	} {
-		t.Run(lowest, func(t *testing.T) {
+		t.Run("When the release needs operator version \""+lowest+"\", it should be rejected if that is newer", func(t *testing.T) {
 			g := NewWithT(t)
 			image, err := releaseinfo.Build(releaseinfo.Payload{
 				Version: "1.36.3", Distribution: releaseinfo.Kubernetes, LowestOperator: lowest,

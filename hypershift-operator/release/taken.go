@@ -30,9 +30,9 @@ func Taken(hcp *hyperv1.HostedControlPlane, image string) (string, bool) {
 	return "", false
 }
 
-// OfPool returns the pull spec of a pool's release. It is the image of the spec, pinned to the digest of its first
-// read. That read was by the pool or by the control plane (nil for none). So a moved tag causes no differences between
-// machines, or between them and the control plane.
+// OfPool returns the pull spec of a pool's release. It is the image of the spec, pinned to the digest that the pool or
+// the control plane first read. So all machines and the control plane keep the same release if the tag moves. hcp is
+// nil if there is no control plane.
 func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
 	image := pool.Spec.Release.Image
 	if resolved := pool.Status.ResolvedRelease; resolved != nil {

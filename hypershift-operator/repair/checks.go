@@ -16,14 +16,14 @@ import (
 // maxNamed is the maximum number of machines in a message.
 const maxNamed = 5
 
-// clusterCauses are conditions of the HostedCluster whose cause hits all machines.
+// clusterCauses are conditions of the HostedCluster whose cause affects all machines.
 var clusterCauses = []string{
 	string(hyperv1.HostedClusterAvailable), string(hyperv1.InfrastructureReady),
 	string(hyperv1.ControlPlaneConnectionAvailable), string(hyperv1.PlatformCredentialsFound),
 	string(hyperv1.ValidHostedClusterConfiguration),
 }
 
-// poolCauses are conditions of the NodePool whose cause a replacement would have too.
+// poolCauses are conditions of the NodePool whose cause would also affect a replacement.
 var poolCauses = []string{
 	hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidReleaseImageConditionType,
 	hyperv1.NodePoolValidPlatformImageType, hyperv1.NodePoolValidArchPlatform,
@@ -40,7 +40,8 @@ func (s State) paused(Machine) (reason, why string) {
 		"the NodePool or its HostedCluster is paused; remove spec.pausedUntil to continue"
 }
 
-// sharedByCluster requires that the control plane serves. A machine that is gone may have been the only node.
+// sharedByCluster requires that the control plane works. The connection to the nodes may be lost if the candidate is
+// gone, because the candidate may have been the only node.
 func (s State) sharedByCluster(candidate Machine) (reason, why string) {
 	for _, name := range clusterCauses {
 		c := meta.FindStatusCondition(s.Cluster, name)
@@ -86,7 +87,7 @@ func (s State) sharedByNetwork(candidate Machine) (reason, why string) {
 		"if the machine itself is broken, delete the Machine"
 }
 
-// group is a set of machines that one cause can hit at once.
+// group is a set of machines that one cause can affect at once.
 type group struct {
 	name    string
 	failing []string
@@ -115,7 +116,7 @@ func (s State) groups(candidate Machine) (pool, zone, cluster group) {
 	return pool, zone, cluster
 }
 
-// crowd holds the repair back while machines fail together.
+// crowd holds the repair back while several machines fail, because the cause may be shared.
 func (s State) crowd(candidate Machine) (reason, why string) {
 	pool, zone, cluster := s.groups(candidate)
 	if pool.total <= smallPool && len(pool.failing) > 1 || pool.most() {
@@ -149,8 +150,8 @@ func (g group) together() (reason, why string) {
 		"if the machines themselves are broken, delete the Machines one by one: %s", len(g.failing), g.total, g.name, names)
 }
 
-// alone requires another healthy Node. It shows that nodes reach the API server. The conditions of the cluster may be
-// out of date, since their writer can be lost together with the nodes.
+// alone requires another healthy Node, which shows that nodes reach the API server. The conditions of the cluster may
+// be out of date, since their writer can be lost together with the nodes.
 func (s State) alone(candidate Machine) (reason, why string) {
 	healthy := slices.ContainsFunc(s.Machines, func(m Machine) bool { return m.Healthy && m.Deleted.IsZero() })
 	if healthy || candidate.Gone || !candidate.Joined {

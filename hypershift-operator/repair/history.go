@@ -14,9 +14,9 @@ import (
 const (
 	// firstWait is the wait after the first repair for the same cause. Each further repair doubles it, up to longestWait.
 	firstWait, longestWait = 30 * time.Minute, 12 * time.Hour
-	// memory is how long a repair counts. After calm, in which all machines of the pool were healthy, none counts.
+	// memory is how long a repair counts. If all machines of the pool were healthy for calm, no earlier repair counts.
 	memory, calm = 72 * time.Hour, 2 * time.Hour
-	// maxRecords bounds the history. The wait no longer grows before that.
+	// maxRecords limits the history. The wait reaches its maximum with fewer records.
 	maxRecords = 20
 )
 
@@ -56,7 +56,8 @@ func (h History) String() string {
 	return string(text)
 }
 
-// keep returns the records that still count. A machine that was allowed to be replaced, and was not, is no repair.
+// keep returns the records that still count. A record does not count if its machine exists and is no longer going to
+// be replaced.
 func (h History) keep(s State) History {
 	healthySince, healthy := time.Time{}, s.size() > 0
 	unrepaired := map[string]bool{}
@@ -82,7 +83,7 @@ func (h History) keep(s State) History {
 	return kept
 }
 
-// with returns the history with the repair of a machine, which appears once.
+// with adds the repair of a machine to the history, unless the history contains it already.
 func (h History) with(m Machine, now time.Time) History {
 	if slices.ContainsFunc(h, func(r Record) bool { return r.Machine == m.Name }) {
 		return h

@@ -18,7 +18,7 @@ const (
 	timeout = 16 * time.Minute
 )
 
-// simulated is a machine of a simulation. Its own cause is broken; it is cut off by a shared cause after its lag.
+// simulated is a machine of a simulation. broken means that it fails by itself. A shared cause affects it after lag.
 type simulated struct {
 	Machine
 	broken, gone bool
@@ -35,11 +35,12 @@ type simulation struct {
 	history  string
 	released []simulated
 
-	// A shared cause hits all machines, or those of a zone, from begin to end. unreported means that no condition shows it.
+	// A shared cause affects all machines, or those of a zone, from begin to end. unreported means that no condition
+	// shows it.
 	zone       string
 	begin, end time.Time
 	unreported bool
-	// away is until when the operator does not run.
+	// away is the time until which the operator does not run.
 	away time.Time
 	// neverReady reports that new machines never become Ready, for a cause that no condition shows.
 	neverReady bool
@@ -113,7 +114,7 @@ func (s *simulation) check() {
 	}
 }
 
-// disturb begins causes, at most one machine's own at a time.
+// disturb starts failures. At most one machine fails by itself at a time.
 func (s *simulation) disturb() {
 	m := s.machines[s.IntN(len(s.machines))]
 	alone := !m.OtherPool && m.Healthy
@@ -163,8 +164,8 @@ func simulate(seed uint64, pool, others, zones int) *simulation {
 	return s
 }
 
-// TestRandomHistories: a shared cause never releases a machine whose own cause it is not, and a machine that fails alone
-// is replaced in the end.
+// TestRandomHistories checks that a shared cause never leads to the replacement of a machine that does not fail by
+// itself. A machine that fails alone is replaced in the end.
 func TestRandomHistories(t *testing.T) {
 	released := 0
 	for seed := range uint64(96) {
@@ -190,8 +191,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// TestUnknownSharedCause: if each replacement fails for a cause that no condition shows, machines are reinstalled ever
-// less often.
+// TestUnknownSharedCause checks that machines are reinstalled less and less often if each replacement fails for a
+// cause that no condition shows.
 func TestUnknownSharedCause(t *testing.T) {
 	s := simulate(1, 3, 0, 1)
 	s.run(t, time.Hour, false)

@@ -84,7 +84,7 @@ type Decision struct {
 	Failing, Reason, Message string
 	// History is the history with this decision.
 	History History
-	// After is the time to the next decision; zero if a change of a machine brings it.
+	// After is the time to the next decision; zero to wait for a change of a machine.
 	After time.Duration
 }
 

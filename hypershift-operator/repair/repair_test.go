@@ -21,12 +21,12 @@ func healthy(name string) Machine {
 	return Machine{Name: name, Joined: true, Healthy: true, Since: ago(24 * time.Hour)}
 }
 
-// broken returns a machine whose Node has not been Ready for an hour, which is due since 44 minutes.
+// broken returns a machine whose Node has not been Ready for an hour. Its replacement has been due for 44 minutes.
 func broken(name string) Machine {
 	return Machine{Name: name, Joined: true, Since: ago(time.Hour), Due: ago(44 * time.Minute), Cause: "NodeNotReady"}
 }
 
-// state returns the state of a cluster that serves.
+// state returns the state of a cluster whose control plane is available.
 func state(machines ...Machine) State {
 	return State{Now: now, Machines: machines, MaxUnhealthy: 2, Cluster: []metav1.Condition{condition.True("Available", "AsExpected", "")}}
 }
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 			state(healthy("a"), broken("b")), "b", "AsExpected", "Machine b is being replaced"},
 		"says nothing while no machine fails": {
 			state(healthy("a"), healthy("b")), "", "", ""},
-		"says nothing of a failure that is younger than two minutes": {
+		"says nothing about a failure that is younger than two minutes": {
 			state(healthy("a"), with(broken("b"), func(m *Machine) { m.Since = ago(settle - 1) })), "", "", ""},
 		"waits for the timeout of the health check": {
 			state(healthy("a"), with(broken("b"), func(m *Machine) { m.Due = now.Add(1) })), "", "", ""},
@@ -105,7 +105,7 @@ func TestDecide(t *testing.T) {
 			state(elsewhere(healthy("a")), with(broken("b"), hostLost), with(broken("c"), hostLost)), "b", "AsExpected", ""},
 		"holds back a lost host while another machine fails": {
 			state(healthy("a"), with(broken("b"), hostLost), broken("c")), "", "TooManyUnhealthy", "2 of 3"},
-		"holds back while all nodes of a lost host are all nodes": {
+		"holds back while all nodes of the cluster are on a lost host": {
 			state(with(broken("b"), hostLost), with(broken("c"), hostLost)), "", "NoHealthyNode", ""},
 		"holds back while the pods of the node have no network": {
 			state(healthy("a"), with(broken("b"), func(m *Machine) { m.WithoutNetwork = true })), "", "SharedCause", "range for each node"},
@@ -142,14 +142,14 @@ func TestSharedConditions(t *testing.T) {
 		"Available": "SharedCause", "InfrastructureReady": "SharedCause", "ControlPlaneConnectionAvailable": "SharedCause", "PlatformCredentialsFound": "SharedCause",
 		"ValidConfiguration": "SharedCause", "Degraded": "AsExpected", "DataPlaneConnectionAvailable": "AsExpected",
 	} {
-		t.Run("condition "+name+" of the HostedCluster", func(t *testing.T) {
+		t.Run("When condition "+name+" of the HostedCluster is False, the reason should be "+want, func(t *testing.T) {
 			s := state(healthy("a"), broken("b"))
 			s.Cluster = append([]metav1.Condition{condition.False(name, "Broken", "")}, s.Cluster...)
 			NewWithT(t).Expect(Decide(s).Reason).To(Equal(want))
 		})
 	}
 	for _, name := range poolCauses {
-		t.Run("condition "+name+" of the NodePool", func(t *testing.T) {
+		t.Run("When condition "+name+" of the NodePool is False, it should hold back the repair", func(t *testing.T) {
 			s := state(healthy("a"), broken("b"))
 			s.Pool = []metav1.Condition{condition.Unknown(name, "Waiting", "")}
 			NewWithT(t).Expect(Decide(s).Reason).To(Equal("AsExpected"))
@@ -157,7 +157,7 @@ func TestSharedConditions(t *testing.T) {
 			NewWithT(t).Expect(Decide(s)).To(And(HaveField("Reason", "SharedCause"), HaveField("Message", ContainSubstring(name))))
 		})
 	}
-	t.Run("a control plane that has never reported that it serves", func(t *testing.T) {
+	t.Run("When the control plane has never been available, it should hold back the repair", func(t *testing.T) {
 		s := state(healthy("a"), broken("b"))
 		s.Cluster = nil
 		NewWithT(t).Expect(Decide(s).Reason).To(Equal("SharedCause"))

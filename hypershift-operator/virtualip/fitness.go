@@ -15,8 +15,8 @@ type Check func(ctx context.Context) error
 const (
 	// checkTimeout is the maximum duration of a check.
 	checkTimeout = time.Second
-	// strikes is the number of consecutive failed checks after which a holder gives up. A single late response is not a
-	// reason to move.
+	// strikes is the number of consecutive failed checks after which a holder releases the Lease. A single late
+	// response is not a reason to move the addresses.
 	strikes = 3
 )
 

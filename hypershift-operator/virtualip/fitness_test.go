@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestServersOnTheNode checks that a node gives up if a server on it was healthy and now fails. It does not give up for
-// a server that the cluster never had.
+// TestServersOnTheNode checks that a server on the node must stay healthy once it has responded. A server that the
+// cluster never had is ignored.
 func TestServersOnTheNode(t *testing.T) {
 	server := func(t *testing.T, status *atomic.Int32) *httptest.Server {
 		t.Helper()

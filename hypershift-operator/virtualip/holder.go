@@ -101,7 +101,7 @@ func (h *Holder) Run(ctx context.Context) error {
 	return nil
 }
 
-// letOthersTry waits for the duration of a Lease after this node has given it up.
+// letOthersTry waits for the duration of a Lease after this node has released it because its checks fail.
 func (h *Holder) letOthersTry(ctx context.Context) {
 	h.fit.Store(false)
 	select {
@@ -110,8 +110,8 @@ func (h *Holder) letOthersTry(ctx context.Context) {
 	}
 }
 
-// term waits for the Lease and keeps the addresses until the Lease is lost or this node gives it up because its checks
-// fail.
+// term waits for the Lease and keeps the addresses until the Lease is lost or the checks fail. gaveUp reports that the
+// checks failed.
 func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 	t := h.times()
 	term, end := context.WithCancelCause(ctx)

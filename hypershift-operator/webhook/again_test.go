@@ -25,11 +25,11 @@ func TestAgain(t *testing.T) {
 		"objects are converted": func() []client.Object {
 			return []client.Object{crd("ours", operatorNamespace), crd("theirs", "capi-system")}
 		},
-		"both are done": func() []client.Object {
+		"defaults are set and objects are converted": func() []client.Object {
 			return []client.Object{crd("ours", operatorNamespace), operatorwebhook.Configuration(operatorNamespace)}
 		},
 	} {
-		t.Run("When "+name+" it should come back for the authority before, an hour after the new one was made", func(t *testing.T) {
+		t.Run("When "+name+" and the CA is replaced, it should requeue until the previous CA is removed after an hour", func(t *testing.T) {
 			s := newWorld(t, objects()...)
 			s.Expect(s.reconcile()).To(Equal(recheck))
 			s.Expect(s.client.Delete(s.ctx, s.secret(caSecret))).To(Succeed())
@@ -64,7 +64,7 @@ func TestAgain(t *testing.T) {
 
 func TestTellsEach(t *testing.T) {
 	for at, which := range []string{"first", "second"} {
-		t.Run("When the "+which+" webhook alone has lost the authority it should be told", func(t *testing.T) {
+		t.Run("When the "+which+" webhook alone has lost its CA bundle, it should be set again", func(t *testing.T) {
 			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			config := &admissionv1.MutatingWebhookConfiguration{}

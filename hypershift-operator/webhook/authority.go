@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// overlap is how long the previous CA stays trusted. Replicas that have not read the new certificate yet serve one of
-// the previous CA, and clients cannot read objects whose conversion fails.
+// overlap is how long the previous CA stays trusted. Replicas that have not read the new certificate yet still use one
+// of the previous CA. Clients cannot read objects whose conversion fails.
 const overlap = time.Hour
 
 // clusterAPI is the label that Cluster API's CRDs have with every installer.
@@ -103,7 +103,7 @@ func authorityPatch(crd *apiextensionsv1.CustomResourceDefinition, ca []byte) cl
 	return client.RawPatch(types.MergePatchType, raw)
 }
 
-// bundle returns the desired CA bundle in place of the bundle now. It contains the current CA, and the previous CA
+// bundle returns the CA bundle that should replace the bundle now. It contains the current CA, and the previous CA
 // while the current one is young.
 func bundle(ca, now []byte, young bool) []byte {
 	before, after, found := bytes.Cut(now, ca)

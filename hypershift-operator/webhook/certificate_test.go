@@ -142,7 +142,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	for _, name := range []string{caSecret, servingSecret} {
-		t.Run("When a user deletes or corrupts Secret "+name+" it should come back", func(t *testing.T) {
+		t.Run("When a user deletes or corrupts Secret "+name+", it should be created again", func(t *testing.T) {
 			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			old := s.trusted()

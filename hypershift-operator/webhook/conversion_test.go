@@ -45,7 +45,7 @@ func TestEveryServedVersionIsConverted(t *testing.T) {
 				if to.Name == from.Name {
 					continue
 				}
-				t.Run("When a "+crd.Spec.Names.Kind+" of "+from.Name+" is requested as "+to.Name+" it should be converted", func(t *testing.T) {
+				t.Run("When a "+crd.Spec.Names.Kind+" of "+from.Name+" is requested as "+to.Name+", it should be converted", func(t *testing.T) {
 					g := NewWithT(t)
 					group := crd.Spec.Group + "/"
 					object := map[string]any{"apiVersion": group + from.Name, "kind": crd.Spec.Names.Kind, "metadata": map[string]any{"name": "x", "uid": "u"}}

@@ -51,7 +51,7 @@ func TestAuthorityIsToldFirst(t *testing.T) {
 			return c.Patch(ctx, obj, patch, opts...)
 		}}, "setting the authority in CRD ours"},
 	} {
-		t.Run(tc.name+", the certificate before should be served on", func(t *testing.T) {
+		t.Run(tc.name+", it should keep serving the previous certificate", func(t *testing.T) {
 			s := newWorld(t, crd("ours", operatorNamespace), operatorwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			served, whole := s.trusted(), s.cert.Client

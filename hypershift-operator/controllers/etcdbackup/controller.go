@@ -28,8 +28,8 @@ const (
 		"release; take a snapshot with etcdctl, as docs/troubleshooting.md says under \"A backup of etcd is not made\", and delete this HCPEtcdBackup"
 )
 
-// Reconciler sets a condition on HCPEtcdBackups that no operator handles: no snapshot is taken. It also removes the
-// finalizer of backups whose control plane is gone.
+// Reconciler reports in a condition that no snapshot is taken for an HCPEtcdBackup that no operator handles. It also
+// removes the finalizer of backups whose control plane is gone.
 type Reconciler struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client

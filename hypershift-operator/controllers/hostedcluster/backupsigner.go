@@ -67,8 +67,8 @@ func (r *Reconciler) backupAuthority(ctx context.Context) (*bundle.Authority, er
 	return authority, nil
 }
 
-// newBackupAuthority creates the key. It fails if another worker or an earlier process has created it; the next
-// reconcile reads that one.
+// newBackupAuthority creates the key. It fails if another worker or an earlier process has created the key; the next
+// reconcile then reads that key.
 func (r *Reconciler) newBackupAuthority(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	data, err := bundle.NewAuthority()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// BenchmarkReconcile measures a reconcile of a cluster without changes: its time, with reads from the API server
-// instead of a cache, and its writes, which must be zero. It also reports the time and writes of the creation of the
-// cluster's objects.
+// BenchmarkReconcile measures a reconcile of a cluster without changes. It reports the time, with reads from the API
+// server instead of a cache, and the writes, which must be zero. It also reports the time and writes of the creation
+// of the cluster's objects.
 func BenchmarkReconcile(b *testing.B) {
 	c := fixture.NewFaulty(fixture.Start(b))
 	fixture.Create(b, c.WithWatch, append(fixture.Inputs("bench"), fixture.HostedCluster("bench"))...)

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/reference"
 )
 
-// reconcileConfiguration rejects a spec that the operator does not support, or that the API server's validation cannot
-// check.
+// reconcileConfiguration rejects a spec that the operator does not support. It also finds errors that the API server's
+// validation cannot find.
 func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, fmt.Sprintf(
@@ -64,8 +64,8 @@ func (r *Reconciler) validateLimits(hc *hyperv1.HostedCluster) error {
 	return errors.Join(failures...)
 }
 
-// validateName checks the length of the control plane's namespace. The API server cannot: the namespace is named after
-// the cluster and the cluster's namespace.
+// validateName checks the length of the control plane's namespace. The API server cannot check it, because the
+// namespace is named after the cluster and the cluster's namespace.
 func validateName(s *scope) error {
 	if excess := len(s.namespace) - validation.DNS1123LabelMaxLength; excess > 0 {
 		return fmt.Errorf("the namespace of the control plane would be %q, %d characters too long: create the cluster with a shorter name", s.namespace, excess)

@@ -131,13 +131,13 @@ func TestAllowedBlocks(t *testing.T) {
 		by      hyperv1.PublishingStrategyType
 		refused bool
 	}{
-		"nothing is said":      {nil, hyperv1.APIServer, hyperv1.NodePort, false},
-		"no CIDR block is set": {&hyperv1.APIServerNetworking{}, hyperv1.APIServer, hyperv1.NodePort, false},
+		"the API server has no settings":                                   {nil, hyperv1.APIServer, hyperv1.NodePort, false},
+		"no CIDR block is set":                                             {&hyperv1.APIServerNetworking{}, hyperv1.APIServer, hyperv1.NodePort, false},
 		"the API server has CIDR blocks and is published by NodePort":      {blocks, hyperv1.APIServer, hyperv1.NodePort, true},
 		"the API server has CIDR blocks and is published by LoadBalancer":  {blocks, hyperv1.APIServer, hyperv1.LoadBalancer, false},
 		"CIDR blocks are set and another service is published by NodePort": {blocks, hyperv1.Ignition, hyperv1.NodePort, false},
 	} {
-		t.Run("When "+name+", it should know whether that can be enforced", func(t *testing.T) {
+		t.Run("When "+name+", it should reject only blocks that cannot be enforced", func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Networking.APIServer = tc.api
 			hc.Spec.Services = []hyperv1.ServicePublishingStrategyMapping{{Service: tc.service, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{Type: tc.by}}}

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/support/podranges"
 )
 
-// validatePodNetworks rejects cluster networks from which the release cannot give nodes ranges. The API server cannot:
-// the limits depend on the release. An existing control plane is still reconciled.
+// validatePodNetworks rejects cluster networks from which the release cannot give nodes ranges. The API server cannot
+// check this, because the limits depend on the release. An existing control plane is still reconciled.
 func (r *Reconciler) validatePodNetworks(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.wantedControlPlane == nil {
 		return ctrl.Result{}, nil

@@ -33,13 +33,13 @@ func TestProxyIsTrusted(t *testing.T) {
 		"nothing is configured":                  {nil, "", ""},
 		"there is no proxy":                      {&hyperv1.ClusterConfiguration{}, "", ""},
 		"the proxy names no CA":                  {trusting(""), "", ""},
-		"its CA is there":                        {trusting("good"), "True", ""},
-		"its CA is no certificate":               {trusting("text"), "False", "the ConfigMap clusters/text holds no PEM certificate"},
-		"its CA has another key":                 {trusting("elsewhere"), "False", "the ConfigMap clusters/elsewhere has no key"},
-		"its CA is not there":                    {trusting("missing"), "False", "there is no ConfigMap clusters/missing"},
-		"the ConfigMap of its CA cannot be read": {trusting("refused"), "False", "not now"},
+		"the CA exists":                          {trusting("good"), "True", ""},
+		"the CA is not a certificate":            {trusting("text"), "False", "the ConfigMap clusters/text holds no PEM certificate"},
+		"the CA has another key":                 {trusting("elsewhere"), "False", "the ConfigMap clusters/elsewhere has no key"},
+		"the CA does not exist":                  {trusting("missing"), "False", "there is no ConfigMap clusters/missing"},
+		"the ConfigMap of the CA cannot be read": {trusting("refused"), "False", "not now"},
 	} {
-		t.Run("When "+name+", the condition should tell it", func(t *testing.T) {
+		t.Run("When "+name+", ValidProxyConfiguration should report it", func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
 			s.hc.Spec.Configuration = tc.configuration
 			d.refuse = "clusters/refused"

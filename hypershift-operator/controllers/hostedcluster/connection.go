@@ -28,7 +28,8 @@ func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Re
 	return ctrl.Result{RequeueAfter: connection.CheckAgain}, err
 }
 
-// deleteConnection removes that connection while the controllers that created it still run.
+// deleteConnection removes the connection between nodes and control plane while the controllers that created it still
+// run.
 func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, error) {
 	connector, ok := s.platform.(platform.Connector)
 	if !ok {

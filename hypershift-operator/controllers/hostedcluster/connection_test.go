@@ -35,9 +35,9 @@ type plugged struct {
 	// again is the delay until the next check.
 	again time.Duration
 	err   error
-	// seen are the clusters of all calls.
+	// seen lists the clusters that were passed to the calls.
 	seen []platform.Cluster
-	// did are the names of all calls.
+	// did lists the names of all calls.
 	did []string
 }
 

@@ -123,7 +123,7 @@ func TestDeletionLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestEmptyKeys has one input for each way of copying a Secret or ConfigMap.
+// TestEmptyKeys checks each way of copying a Secret or ConfigMap with missing and empty keys.
 func TestEmptyKeys(t *testing.T) {
 	c := fixture.Start(t)
 	const namespace = "empty-keys"

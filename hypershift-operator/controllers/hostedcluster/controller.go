@@ -61,7 +61,7 @@ type Settings struct {
 	// EgressBlocks are ranges that pods which act for a guest must not reach, in addition to the detected ranges of the
 	// management cluster.
 	EgressBlocks []netip.Prefix
-	// DNS is what pods of the management cluster query for names, besides the DNS of well-known namespaces.
+	// DNS describes the DNS servers of the management cluster, besides the DNS of well-known namespaces.
 	DNS managementnetwork.DNS
 	// RefuseNodes blocks tenants' servers on all ports of the management cluster's nodes, not just those of Kubernetes.
 	RefuseNodes bool

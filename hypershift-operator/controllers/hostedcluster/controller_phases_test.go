@@ -140,7 +140,7 @@ func TestObserve(t *testing.T) {
 		"get v1beta1.HostedControlPlane ": "reading HostedControlPlane clusters-demo/demo",
 		"list v1beta1.NodePoolList":       "listing NodePools",
 	} {
-		t.Run("When the server refuses to "+refuse+", it should fail", func(t *testing.T) {
+		t.Run("When the server refuses to "+refuse+", it should return the error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(hosted.DeepCopy(), hcp.DeepCopy())
 			d.refuse = refuse
 			_, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))

@@ -32,7 +32,7 @@ func at(host string) func(*scope) {
 
 func TestOtherAddress(t *testing.T) {
 	const wanted = "192.0.2.99"
-	// published returns the control plane from before its user changed the address.
+	// published returns the control plane as it was before the user changed the address.
 	published := func(t *testing.T, d releaseinfo.Distribution) *hyperv1.HostedControlPlane {
 		hcp := &hyperv1.HostedControlPlane{}
 		NewWithT(t).Expect(withScope(released(d)).shapeControlPlane(hcp)).To(Succeed())

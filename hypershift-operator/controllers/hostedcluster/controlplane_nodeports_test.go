@@ -72,9 +72,9 @@ func TestPublishedPort(t *testing.T) {
 		"the ignition-server has no port":                     {hyperv1.Ignition, status("a", "a"), 0},
 		"the port of the ignition-server is a name":           {hyperv1.Ignition, status("a", "a:https"), 0},
 		"a port is out of range":                              {hyperv1.Ignition, status("a", "a:2147483648"), 0},
-		"status names other ports than the desired ones":      {hyperv1.Konnectivity, status("a", "a:31777"), 0},
+		"the status has no port of the service":               {hyperv1.Konnectivity, status("a", "a:31777"), 0},
 	} {
-		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
+		t.Run("When "+name+", it should return only a port that belongs to the service and address", func(t *testing.T) {
 			NewWithT(t).Expect(publishedPort(tc.service, "a", tc.status)).To(Equal(tc.want))
 		})
 	}
@@ -94,12 +94,12 @@ func TestPortOf(t *testing.T) {
 		last []hyperv1.ServicePublishingStrategyMapping
 		want int32
 	}{
-		"it has one":                                {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1), byNodePort(hyperv1.APIServer, port), byNodePort(hyperv1.OIDC, 2)}, port},
+		"the service has a node port":               {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1), byNodePort(hyperv1.APIServer, port), byNodePort(hyperv1.OIDC, 2)}, port},
 		"the service is not in the list":            {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1)}, 0},
 		"the service was not published by NodePort": {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.LoadBalancer, given)}, 0},
 		"the service had no NodePort settings":      {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.NodePort, nil)}, 0},
 	} {
-		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
+		t.Run("When "+name+", it should keep only a node port of the same service", func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(portOf(tc.last, byNodePort(hyperv1.APIServer, 0))).To(Equal(tc.want))
 			services := []hyperv1.ServicePublishingStrategyMapping{

@@ -16,11 +16,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// This file copies objects that users created beside a HostedCluster into the hosted namespace. keepCopy writes all
-// copies whose names derive from names that a user chose. No other object has such names.
+// This file copies objects that users created in the namespace of a HostedCluster into the hosted namespace. keepCopy
+// writes all copies whose names derive from names that a user chose. No other object has such names.
 
-// copySecret copies the given keys of a Secret beside the HostedCluster into the hosted namespace. It fails if a key is
-// missing.
+// copySecret copies the given keys of a user's Secret into the hosted namespace. It fails if a key is missing.
 func (r *Reconciler) copySecret(ctx context.Context, s *scope, use hosted.Use, name string, keys ...string) error {
 	source, err := r.sourceSecret(ctx, s, name, keys...)
 	if err != nil {

@@ -60,14 +60,14 @@ func isReference(kind string) bool {
 	return strings.Contains(kind, "Reference") || strings.Contains(kind, "SecretRef")
 }
 
-// ofTheGuest is the path of references to Secrets in the guest, which no program of ours reads.
+// ofTheGuest is the path of references to Secrets in the guest, which no program of this project reads.
 const ofTheGuest = "spec.Configuration.Ingress.ComponentRoutes"
 
 // TestNoReferenceOfAUserReachesTheControlPlane covers each field of HostedCluster that names an object, for each
 // platform. A new field fails this test unless it names a copy in the HostedControlPlane.
 func TestNoReferenceOfAUserReachesTheControlPlane(t *testing.T) {
 	for _, platform := range platforms.Known() {
-		t.Run(string(platform), func(t *testing.T) {
+		t.Run("When the platform is "+string(platform)+", every reference should name a copy", func(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			names := map[string]string{}

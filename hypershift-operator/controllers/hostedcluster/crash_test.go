@@ -46,7 +46,8 @@ func (s *world) inventory() []string {
 	return found
 }
 
-// live creates a cluster and reconciles until it is available; the process crashes at one write and restarts.
+// live creates a cluster and reconciles until it is available. The operator crashes after write failAt and is
+// restarted; zero means no crash.
 func (s *world) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
@@ -76,7 +77,7 @@ func TestCrash(t *testing.T) {
 	want := reference.inventory()
 
 	for failAt := int64(1); failAt <= writes; failAt += stride() {
-		t.Run(fmt.Sprintf("When the process dies after write %d, it should heal", failAt), func(t *testing.T) {
+		t.Run(fmt.Sprintf("When the process dies after write %d, it should create the same objects as without a crash", failAt), func(t *testing.T) {
 			s := newWorld(t, c, fmt.Sprintf("crash-%d", failAt))
 			s.live(failAt)
 			s.Expect(s.inventory()).To(Equal(want))
@@ -95,7 +96,7 @@ func stride() int64 {
 	return 1
 }
 
-// die deletes a running cluster; the process crashes at one write and restarts.
+// die deletes a running cluster. The operator crashes after write failAt and is restarted; zero means no crash.
 func (s *world) die(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
@@ -133,7 +134,7 @@ func TestCrashWhileDeleting(t *testing.T) {
 	writes := reference.die(0)
 
 	for failAt := int64(1); failAt <= writes; failAt += stride() {
-		t.Run(fmt.Sprintf("When the process dies at write %d of a deletion, it should finish it", failAt), func(t *testing.T) {
+		t.Run(fmt.Sprintf("When the process dies after write %d of a deletion, the next one should finish the deletion", failAt), func(t *testing.T) {
 			s := newWorld(t, c, fmt.Sprintf("gone-%d", failAt))
 			s.live(0)
 			s.die(failAt)

@@ -29,9 +29,9 @@ func TestGraceLeft(t *testing.T) {
 		want  time.Duration
 	}{
 		"the cluster has no grace period":                                     {"", nil, 0},
-		"what is asked for is no time":                                        {"soon", nil, 0},
-		"none is asked for":                                                   {"0s", nil, 0},
-		"less than none is":                                                   {"-1m", nil, 0},
+		"the grace period is not a duration":                                  {"soon", nil, 0},
+		"the grace period is zero":                                            {"0s", nil, 0},
+		"the grace period is negative":                                        {"-1m", nil, 0},
 		"everything was deleted just now":                                     {"10m", nil, 10 * time.Minute},
 		"the cluster was not completely deleted before":                       {"10m", since("False", time.Minute), 10 * time.Minute},
 		"everything was deleted before, and most of the grace period remains": {"10m", since("True", 4*time.Minute), 6 * time.Minute},
@@ -40,7 +40,7 @@ func TestGraceLeft(t *testing.T) {
 		"the grace period ended long ago":                                     {"10m", since("True", 20*time.Minute), 0},
 		"the grace period has the shortest possible length":                   {"1ns", nil, 1},
 	} {
-		t.Run("When "+name+", it should wait for what is left of it", func(t *testing.T) {
+		t.Run("When "+name+", it should wait for the rest of the grace period", func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
 			s.hc.Annotations = map[string]string{hyperv1.HCDestroyGracePeriodAnnotation: tc.grace}
 			s.hc.Status.Conditions = tc.last

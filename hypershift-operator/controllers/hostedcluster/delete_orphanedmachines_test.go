@@ -66,7 +66,7 @@ func TestOrphansGo(t *testing.T) {
 		"the platform creates no machines": on(&plugged{}),
 		"the platform is unknown":          withScope(),
 	} {
-		t.Run("When "+name+", its machines should not be checked", func(t *testing.T) {
+		t.Run("When "+name+", it should not wait for the platform's machines", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(orphans("a")...)
 			g.Expect(d.deleteOrphanedMachines(t.Context(), s)).NotTo(ContainSubstring("outlived their Cluster to be released"))
 			g.Expect(d.has(t, &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a"}})).To(BeTrue())
@@ -88,7 +88,7 @@ func TestOrphansThatCannotGo(t *testing.T) {
 		"the platform": {[]string{"a"}, "1 machine"},
 		"delete v1beta2.MachineDeployment clusters-demo/dep": {nil, "deployment"},
 	} {
-		t.Run("When "+refuse+" fails, it should fail, and say what it waits for", func(t *testing.T) {
+		t.Run("When "+refuse+" fails, it should return the error and what it waits for", func(t *testing.T) {
 			g, d, p := NewWithT(t), newDesk(orphans(tc.machines...)...), &plugged{machines: &infrav1.MaasMachineList{}}
 			if d.refuse = refuse; refuse == "the platform" {
 				p.err = errNotNow

@@ -108,7 +108,7 @@ func TestOwnPoolsAndRightsGo(t *testing.T) {
 		"delete all v1.ClusterRoleBinding":      func(d *desk) stepFunc { return d.deleteClusterRoles },
 		"delete all v1.ClusterRole ":            func(d *desk) stepFunc { return d.deleteClusterRoles },
 	} {
-		t.Run("When the server refuses to "+refuse+", it should fail after the rest was tried", func(t *testing.T) {
+		t.Run("When the server refuses to "+refuse+", it should delete the other objects and return the error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(going()...)
 			d.refuse = refuse
 			_, err := run(d)(t.Context(), withScope())

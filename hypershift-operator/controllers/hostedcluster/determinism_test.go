@@ -23,7 +23,7 @@ const passes = 50
 func TestDeterminism(t *testing.T) {
 	for _, platformType := range fixture.Platforms(nil).Supported() {
 		for _, image := range []string{fixture.ReleaseImage, fixture.OCPImage} {
-			t.Run("When the platform is "+string(platformType)+" and the release "+image+" it should always build the same", func(t *testing.T) {
+			t.Run("When the platform is "+string(platformType)+" and the release "+image+", it should always build the same objects", func(t *testing.T) {
 				r := testReconciler()
 				first := built(t, r, platformType, image)
 				for range passes - 1 {

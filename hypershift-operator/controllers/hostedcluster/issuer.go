@@ -41,7 +41,7 @@ func (r *Reconciler) reconcileIssuer(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// withdrawIssuer removes the published issuer after the last possible user of such a token is gone.
+// withdrawIssuer removes the published issuer after every possible user of the guest's service account tokens is gone.
 func (r *Reconciler) withdrawIssuer(ctx context.Context, s *scope) (string, error) {
 	publisher, ok := s.platform.(platform.IssuerPublisher)
 	if !ok || !controllerutil.ContainsFinalizer(s.hc, publisher.IssuerFinalizer()) {

@@ -98,7 +98,7 @@ func TestClusterIsNotMade(t *testing.T) {
 		"patch status v1beta1.MaasClu": building(true, nil),
 		"create v1beta2.Cluster":       building(true, nil),
 	} {
-		t.Run("When the server refuses "+refuse+", it should fail", func(t *testing.T) {
+		t.Run("When the server refuses "+refuse+", it should create no Cluster", func(t *testing.T) {
 			g, d := NewWithT(t), newShop()
 			d.refuse = refuse
 			_, err := d.reconcileCAPICluster(t.Context(), servedAt(p, "api.example"))

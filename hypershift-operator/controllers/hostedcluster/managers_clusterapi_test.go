@@ -69,14 +69,14 @@ func TestClaimClusterWide(t *testing.T) {
 		there  bool
 		fails  bool
 	}{
-		"it is new":       {nil, false, false},
-		"it is ours":      {map[string]string{ownerNamespace: "clusters", ownerName: "demo"}, true, false},
-		"it has no owner": {nil, true, true},
-		"it belongs to a cluster in another namespace":                {map[string]string{ownerNamespace: "others", ownerName: "demo"}, true, true},
-		"it belongs to another cluster in the same namespace":         {map[string]string{ownerNamespace: "clusters", ownerName: "other"}, true, true},
-		"it does not exist yet and has the labels of another cluster": {map[string]string{ownerNamespace: "others", ownerName: "demo"}, false, false},
+		"the object is new":                                           {nil, false, false},
+		"the object belongs to the cluster":                           {map[string]string{ownerNamespace: "clusters", ownerName: "demo"}, true, false},
+		"an existing object has no owner":                             {nil, true, true},
+		"the object belongs to a cluster in another namespace":        {map[string]string{ownerNamespace: "others", ownerName: "demo"}, true, true},
+		"the object belongs to another cluster in the same namespace": {map[string]string{ownerNamespace: "clusters", ownerName: "other"}, true, true},
+		"a new object has the labels of another cluster":              {map[string]string{ownerNamespace: "others", ownerName: "demo"}, false, false},
 	} {
-		t.Run("When "+name+", it should be the cluster's or be left", func(t *testing.T) {
+		t.Run("When "+name+", it should get the cluster's labels unless another owner has it", func(t *testing.T) {
 			g, role := NewWithT(t), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
 			if tc.there {
 				role.ResourceVersion = "1"
@@ -102,7 +102,7 @@ func TestOneReplica(t *testing.T) {
 // stops a manager at startup.
 func TestFlagsOfOlderReleases(t *testing.T) {
 	for version, want := range map[string][]bool{"4.18.9": {false, false, false}, "4.19.0": {true, false, false}, "4.20.0": {true, true, false}, "4.23.0": {true, true, true}} {
-		t.Run("When the release is "+version+", Cluster API should get the flags that it knows", func(t *testing.T) {
+		t.Run("When the release is "+version+", Cluster API should get only flags that it supports", func(t *testing.T) {
 			g, s := NewWithT(t), managed(t, fixture.OCPImage)
 			s.release = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift, Components: map[string]string{capiManagerTag: "capi:1"}})
 			obj, err := s.capiManager().Render(t.Context(), testReconciler().components(s))

@@ -56,7 +56,7 @@ func TestControlPlaneOperatorIsTold(t *testing.T) {
 			"--registry-overrides=docker.io=mirror.example/docker,ghcr.io=mirror.example/ghcr,quay.io=mirror.example/quay"))
 	})
 	for image, adapted := range map[string]bool{fixture.OCPImage: true, fixture.ReleaseImage: false} {
-		t.Run("When the release is "+image+", the platform should adapt its operator if that acts in its cloud", func(t *testing.T) {
+		t.Run("When the release is "+image+", the platform should adapt only the operator of an OpenShift release", func(t *testing.T) {
 			g, s, p := NewWithT(t), managed(t, image), &plugged{}
 			s.platform = p
 			deployment := operatorOf(t, testReconciler(), s)

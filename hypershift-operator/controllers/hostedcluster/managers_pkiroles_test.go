@@ -74,7 +74,7 @@ func TestSignersThatCannotBe(t *testing.T) {
 		"the ClusterRole belongs to another cluster":        &rbacv1.ClusterRole{ObjectMeta: theirs("clusters-demo-csr-signer")},
 		"the ClusterRoleBinding belongs to another cluster": &rbacv1.ClusterRoleBinding{ObjectMeta: theirs("clusters-demo-csr-approver")},
 	} {
-		t.Run("When "+name+", it should be left, and said", func(t *testing.T) {
+		t.Run("When "+name+", it should keep the object and return an error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there)
 			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
 			g.Expect(err).To(MatchError(ContainSubstring("not this cluster's")))
@@ -83,7 +83,7 @@ func TestSignersThatCannotBe(t *testing.T) {
 		})
 	}
 	for _, refuse := range []string{"clusters-demo-csr-approver", "clusters-demo-csr-signer", "create v1.ClusterRoleBinding /clusters-demo-csr-signer", "create v1.ClusterRole /clusters-demo-csr-approver"} {
-		t.Run("When the server refuses "+refuse+", it should fail", func(t *testing.T) {
+		t.Run("When the server refuses "+refuse+", it should return the error", func(t *testing.T) {
 			d := newDesk()
 			d.refuse = refuse
 			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
@@ -116,7 +116,7 @@ func TestConfigOperatorTells(t *testing.T) {
 		g.Expect(d.wrote).To(BeEmpty())
 	})
 	for refuse, wrote := range map[string]int{"create v1.Role ": 0, "create v1.RoleBinding": 1} {
-		t.Run("When the server refuses to "+refuse+", it should fail", func(t *testing.T) {
+		t.Run("When the server refuses to "+refuse+", it should return the error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk()
 			d.refuse = refuse
 			_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))

@@ -57,7 +57,7 @@ func aProvider() *component.Component {
 
 func TestControlPlaneOperatorRuns(t *testing.T) {
 	for image, theirs := range map[string]bool{fixture.ReleaseImage: false, fixture.OCPImage: true} {
-		t.Run("When the release is "+image+", the right to read metrics should be that of its operator", func(t *testing.T) {
+		t.Run("When the release is "+image+", the release's operator should get the monitor and rights that it needs", func(t *testing.T) {
 			g, d, s := NewWithT(t), newShop(), managed(t, image)
 			_, err := d.reconcileControlPlaneOperator(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -125,7 +125,7 @@ func TestClusterAPIManagerRuns(t *testing.T) {
 		g.Expect(d.has(t, report)).To(BeFalse(), "nobody waits for it")
 	})
 	for _, refuse := range []string{"Secret clusters-demo/" + naming.CAPIWebhookCert, "create v1.ClusterRole ", "Deployment clusters-demo/cluster-api"} {
-		t.Run("When the server refuses "+refuse+", it should fail", func(t *testing.T) {
+		t.Run("When the server refuses "+refuse+", it should create no Deployment", func(t *testing.T) {
 			g, d := NewWithT(t), newShop()
 			d.refuse = refuse
 			_, err := d.reconcileCAPIManager(t.Context(), clustered(t, &plugged{}))
@@ -200,7 +200,7 @@ func TestClusterWideRights(t *testing.T) {
 				{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}},
 			[]rbacv1.Subject{account("control-plane-operator"), account("capi-provider"), account("hosted-cluster-config-operator"), account("ignition-server")}},
 	} {
-		t.Run("When "+name+" is granted, it should be this and no more, to these of the cluster and no other", func(t *testing.T) {
+		t.Run("When ClusterRole "+name+" is granted, it should have exactly these rules and service accounts", func(t *testing.T) {
 			g := NewWithT(t)
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}}}}
 			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-clusters-demo", Labels: withScope().ownerLabels()}, Subjects: []rbacv1.Subject{account("x")}}

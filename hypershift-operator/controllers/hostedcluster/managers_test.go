@@ -61,7 +61,7 @@ func goldenText(t *testing.T, name, got string) {
 	}
 }
 
-// managed returns a scope after all earlier phases.
+// managed returns a scope as the phases before the managers leave it.
 func managed(t *testing.T, image string, edit ...func(*hyperv1.HostedCluster)) *scope {
 	t.Helper()
 	s := withScope()
@@ -115,7 +115,7 @@ func (r *Reconciler) managers(t *testing.T, s *scope) []*appsv1.Deployment {
 
 func TestManagersGolden(t *testing.T) {
 	for distribution, image := range map[string]string{"kubernetes": fixture.ReleaseImage, "openshift": fixture.OCPImage} {
-		t.Run("When the release is of "+distribution+" it should run these managers", func(t *testing.T) {
+		t.Run("When the release is of "+distribution+", it should run the managers of the golden files", func(t *testing.T) {
 			for _, deployment := range testReconciler().managers(t, managed(t, image)) {
 				golden(t, distribution+"-"+deployment.Name, deployment)
 			}
@@ -209,7 +209,7 @@ func TestRolled(t *testing.T) {
 		"the trust bundle": {&corev1.ConfigMap{ObjectMeta: named(naming.TrustBundle), Data: map[string]string{"ca-bundle.crt": "PEM"}},
 			[]string{controlPlaneOperatorName, capiManagerName, capiProviderName}},
 	} {
-		t.Run("When the content of "+name+" changes it should roll the managers that mount it", func(t *testing.T) {
+		t.Run("When the content of "+name+" changes, it should restart the managers that mount it", func(t *testing.T) {
 			s := managed(t, fixture.ReleaseImage)
 			before, after := testReconciler().managers(t, s), testReconciler(tc.object).managers(t, s)
 			var rolled []string

@@ -63,8 +63,8 @@ func (r *Reconciler) endPlatformMonitoring(ctx context.Context, s *scope, bindin
 	return r.drop(ctx, s, binding)
 }
 
-// whenMonitored reconciles all clusters when a Prometheus operator is installed. It delays the reconcile, because an
-// API server creates a kind before it serves it.
+// whenMonitored reconciles all clusters when a Prometheus operator is installed. It delays the reconcile, because the
+// API server serves a kind some time after its CRD was created.
 func (r *Reconciler) whenMonitored() handler.EventHandler {
 	all := func(ctx context.Context, crd client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		clusters := &hyperv1.HostedClusterList{}

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// monitors returns those of the hosted namespace, by kind and name.
+// monitors returns the ServiceMonitors and PodMonitors of the hosted namespace, by kind and name.
 func (s *world) monitors() []string {
 	s.t.Helper()
 	services, pods := &monitoringv1.ServiceMonitorList{}, &monitoringv1.PodMonitorList{}

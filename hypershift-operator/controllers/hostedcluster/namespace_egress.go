@@ -49,8 +49,8 @@ func (r *Reconciler) egressPolicies(ctx context.Context, s *scope, network *mana
 	return append(all, s.machinePolicies(r.dns(), allBut(guarded))...), nil
 }
 
-// managerPods selects the managers. It selects all pods if an older control-plane-operator does not label them: a pod
-// without rights in the management cluster gets nothing from its API anyway.
+// managerPods selects the managers. If an older control-plane-operator does not label them, it selects all pods. That
+// is harmless, because the management cluster's API rejects pods without rights.
 func managerPods(labelled bool) metav1.LabelSelector {
 	if !labelled {
 		return metav1.LabelSelector{}

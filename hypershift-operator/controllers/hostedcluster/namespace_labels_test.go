@@ -21,7 +21,7 @@ import (
 // Otherwise a tenant could bypass a policy.
 func TestPoliciesSelectByReservedLabels(t *testing.T) {
 	for _, platform := range []hyperv1.PlatformType{hyperv1.KubevirtPlatform, hyperv1.MAASPlatform, hyperv1.AWSPlatform} {
-		t.Run("of platform "+string(platform), func(t *testing.T) {
+		t.Run("When the platform is "+string(platform)+", policies should select by reserved labels", func(t *testing.T) {
 			g := NewWithT(t)
 			keys := map[string]string{}
 			for _, p := range everyPolicy(t, platform) {

@@ -18,8 +18,9 @@ import (
 const limitRangeName = "hypershift-defaults"
 
 // reconcileLimitRange sets default requests and limits for containers that a release payload's operator or a
-// third-party provider runs without any. The scheduler then counts them, and none takes all of a node. A platform whose
-// machines run as pods gets no default limits, because they would also apply to the machines.
+// third-party provider creates without any. The scheduler then counts these containers, and none of them can use all
+// of a node. A platform whose machines run as pods gets no default limits, because they would also apply to the
+// machines.
 func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Result, error) {
 	live := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: limitRangeName}}
 	_, err := upsert.Object(ctx, r.Client, live, func() error {

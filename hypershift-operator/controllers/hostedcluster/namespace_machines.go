@@ -32,7 +32,7 @@ func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
 }
 
 // machinePolicies give machine pods the network access of any machine. They reach the internet, each other and
-// published services, and accept all incoming traffic. The name is that of the compatible product.
+// published services, and accept all incoming traffic. The policy has the same name as in upstream HyperShift.
 func (s *scope) machinePolicies(dns, outside networkingv1.NetworkPolicyEgressRule) []policy {
 	labels := s.machinePods()
 	if len(labels) == 0 {

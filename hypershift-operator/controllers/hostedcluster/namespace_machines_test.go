@@ -38,7 +38,7 @@ func TestMachinePods(t *testing.T) {
 		{hyperv1.KubevirtPlatform, []string{"virt-launcher"}, false},
 		{hyperv1.MAASPlatform, []string{"egress-own", "egress-outside", "egress-managers"}, true},
 	} {
-		t.Run("When the platform is "+string(tc.platform)+", pods of that label should be kept apart or not", func(t *testing.T) {
+		t.Run("When the platform is "+string(tc.platform)+", policies should isolate virt-launcher pods only on KubeVirt", func(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Platform.Type = tc.platform
@@ -74,7 +74,7 @@ func TestDefaultLimits(t *testing.T) {
 	for platform, limited := range map[hyperv1.PlatformType]bool{
 		hyperv1.MAASPlatform: true, hyperv1.KubevirtPlatform: false,
 	} {
-		t.Run(string(platform), func(t *testing.T) {
+		t.Run("When the platform is "+string(platform)+", only containers that are not machines should be limited", func(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Platform.Type = platform

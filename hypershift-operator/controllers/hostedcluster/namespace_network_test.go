@@ -81,7 +81,7 @@ func TestEgress(t *testing.T) {
 	machines := slices.Concat([]string{"namespaces network.openshift.io/policy-group=ingress ", "pods kubevirt.io=virt-launcher ",
 		"pods app in (ignition-server,ignition-server-proxy,konnectivity-server,kube-apiserver,oauth-openshift) "}, askDNS, []string{guarded4, guarded6})
 	for _, platform := range []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.KubevirtPlatform} {
-		t.Run("When the platform is "+string(platform), func(t *testing.T) {
+		t.Run("When the platform is "+string(platform)+", it should allow exactly these destinations", func(t *testing.T) {
 			d := newDesk(apiServer()...)
 			d.Settings.EgressBlocks = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
 			s := withScope(func(s *scope) {
@@ -103,7 +103,7 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// TestDNS has management clusters whose pods query other DNS servers than the conventional ones.
+// TestDNS checks the egress rules for DNS servers other than the conventional ones.
 func TestDNS(t *testing.T) {
 	const ports = " UDP/53,UDP/5353,TCP/53,TCP/5353"
 	for name, tc := range map[string]struct {
@@ -191,7 +191,7 @@ func TestIngress(t *testing.T) {
 	ours := map[string]string{"same-namespace": "app notin (etcd) from pods <none> at ", "etcd": "app=etcd from pods <none> at TCP/2379,TCP/2380"}
 	theirs := map[string]string{"same-namespace": "<none> from pods <none> at "}
 	for image, more := range map[string]map[string]string{fixture.ReleaseImage: ours, fixture.OCPImage: theirs} {
-		t.Run("When the release is "+image, func(t *testing.T) {
+		t.Run("When the release is "+image+", it should allow exactly these sources", func(t *testing.T) {
 			want, got := map[string]string{}, map[string]string{}
 			for _, from := range []map[string]string{all, more} {
 				for name, text := range from {
@@ -225,10 +225,10 @@ func TestWrittenPolicies(t *testing.T) {
 		want    []string
 		fails   bool
 	}{
-		"all is well":                  {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
-		"one policy cannot be created": {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
-		"one policy cannot be deleted": {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
-		"another's is no business":     {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"all requests succeed, it should delete the policies of the previous strategy": {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"one policy cannot be created, it should still create the others":              {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
+		"one policy cannot be deleted, it should still create the others":              {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
+		"another owner has a policy of the same name, it should take it over":          {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)

@@ -34,7 +34,7 @@ type policy struct {
 	// from and ports restrict incoming traffic; ports are TCP ports. Empty means no restriction.
 	from  []networkingv1.NetworkPolicyPeer
 	ports []int32
-	// egress makes it a policy for outgoing traffic, and lists the allowed traffic.
+	// egress lists the allowed outgoing traffic. If it is set, the policy is for outgoing traffic.
 	egress []networkingv1.NetworkPolicyEgressRule
 	// open admits all incoming traffic in a policy for outgoing traffic.
 	open bool
@@ -155,7 +155,7 @@ func (p policy) spec() networkingv1.NetworkPolicySpec {
 	return spec
 }
 
-// not selects pods whose label does not have a value.
+// not selects pods whose label key does not have the value.
 func not(key, value string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}}}
 }

@@ -71,16 +71,16 @@ func TestMadeNamespace(t *testing.T) {
 		uid       string
 		fails     string
 	}{
-		"it is new":                                {nil, false, "", fresh, "1001", ""},
-		"OpenShift is to monitor it":               {nil, true, "", with(map[string]string{hyperv1.ClusterMonitoringLabel: "true"}), "1001", ""},
-		"others have user IDs":                     {[]client.Object{hostedNamespace("a", "c/a", "1001"), hostedNamespace("b", "c/b", "1003")}, false, "", fresh, "1002", ""},
-		"it has one":                               {[]client.Object{hostedNamespace("clusters-demo", "clusters/demo", "1007")}, false, "", fresh, "1007", ""},
-		"its level was decided":                    {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
-		"it belongs to another cluster":            {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
-		"it existed before":                        {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
-		"it is being deleted":                      {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
-		"it cannot be created now":                 {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
-		"the users of namespaces cannot be listed": {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
+		"the namespace is new, it should create it with the first user ID":           {nil, false, "", fresh, "1001", ""},
+		"OpenShift should monitor the namespace, it should set the monitoring label": {nil, true, "", with(map[string]string{hyperv1.ClusterMonitoringLabel: "true"}), "1001", ""},
+		"other namespaces have user IDs, it should use a free user ID":               {[]client.Object{hostedNamespace("a", "c/a", "1001"), hostedNamespace("b", "c/b", "1003")}, false, "", fresh, "1002", ""},
+		"the namespace has a user ID, it should keep the user ID":                    {[]client.Object{hostedNamespace("clusters-demo", "clusters/demo", "1007")}, false, "", fresh, "1007", ""},
+		"the namespace has a Pod Security level, it should keep the level":           {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
+		"the namespace belongs to another cluster, it should return an error":        {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
+		"the namespace existed before, it should return an error":                    {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
+		"the namespace is being deleted, it should return an error":                  {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
+		"the namespace cannot be created now, it should return the error":            {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
+		"the user IDs of namespaces cannot be listed, it should return the error":    {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
@@ -181,15 +181,15 @@ func TestPayloadsLevel(t *testing.T) {
 		err         error
 		want        string
 	}{
-		"it is ours":                          {fixture.ReleaseImage, nil, nil, errNotNow, restricted},
-		"nothing but a user is added to pods": {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, baseline},
-		"its image says it can":               {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, restricted},
-		"its image says it cannot":            {fixture.OCPImage, map[string]string{restrictedPods: "false"}, nil, nil, baseline},
-		"its image says nothing":              {fixture.OCPImage, nil, nil, nil, baseline},
-		"an annotation of the cluster sets the capability to true":       {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
-		"the image sets the capability to true and the cluster to false": {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
-		"the cluster overrides the level with a stricter one":            {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
-		"the image cannot be read now":                                   {fixture.OCPImage, nil, nil, errNotNow, ""},
+		"the release is Kubernetes, the level should be restricted":                                      {fixture.ReleaseImage, nil, nil, errNotNow, restricted},
+		"nothing but a user is added to pods, the level should be baseline":                              {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, baseline},
+		"the image sets the capability to true, the level should be restricted":                          {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, restricted},
+		"the image sets the capability to false, the level should be baseline":                           {fixture.OCPImage, map[string]string{restrictedPods: "false"}, nil, nil, baseline},
+		"the image does not set the capability, the level should be baseline":                            {fixture.OCPImage, nil, nil, nil, baseline},
+		"an annotation of the cluster sets the capability to true, the level should be restricted":       {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
+		"the image sets the capability to true and the cluster to false, the level should be restricted": {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
+		"the cluster overrides the level with a stricter one, the level should be the stricter one":      {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
+		"the image cannot be read now, it should return the error":                                       {fixture.OCPImage, nil, nil, errNotNow, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
@@ -231,14 +231,14 @@ func TestPlatformsOwnMonitoring(t *testing.T) {
 		label, stays  bool
 		fails         bool
 	}{
-		"it had access and is disabled":     {false, "clusters/demo", "", false, false, false},
-		"it has a label but no RoleBinding": {false, "", "", true, false, false},
-		"an administrator gave it access":   {false, "another", "", false, true, false},
-		"its outcome is unknown":            {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
-		"the label cannot be removed":       {false, "clusters/demo", "update v1.Namespace", true, true, true},
-		"the RoleBinding cannot be deleted": {false, "clusters/demo", "delete v1.RoleBinding", false, true, true},
-		"it is enabled":                     {true, "", "", true, true, false},
-		"the RoleBinding cannot be created": {true, "", "create v1.RoleBinding", true, false, true},
+		"monitoring is disabled again, it should remove the label and the RoleBinding":       {false, "clusters/demo", "", false, false, false},
+		"the namespace has the label but no RoleBinding, it should keep the label":           {false, "", "", true, false, false},
+		"an administrator granted access, it should keep the RoleBinding":                    {false, "another", "", false, true, false},
+		"the RoleBinding cannot be read, it should keep the label and return the error":      {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
+		"the label cannot be removed, it should keep the RoleBinding and return the error":   {false, "clusters/demo", "update v1.Namespace", true, true, true},
+		"the RoleBinding cannot be deleted, it should remove the label and return the error": {false, "clusters/demo", "delete v1.RoleBinding", false, true, true},
+		"monitoring is enabled, it should set the label and create the RoleBinding":          {true, "", "", true, true, false},
+		"the RoleBinding cannot be created, it should return the error":                      {true, "", "create v1.RoleBinding", true, false, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, namespace := NewWithT(t), hostedNamespace("clusters-demo", "clusters/demo", "1001")

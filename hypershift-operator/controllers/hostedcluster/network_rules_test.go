@@ -60,7 +60,7 @@ func TestManagementAPI(t *testing.T) {
 	g.Expect(reached).To(Equal([]string{"192.0.2.1/32 TCP 6443", "2001:db8::1/128 TCP 6443", "10.96.0.1/32 TCP 443"}))
 }
 
-// TestWhoGoesOut checks for pods of a control plane whether the egress rules of managers and of other pods select them.
+// TestWhoGoesOut checks which pods of a control plane the egress rules of managers and of other pods select.
 func TestWhoGoesOut(t *testing.T) {
 	manager := labels.Set{hyperv1.NeedManagementKASAccessLabel: "true"}
 	for name, test := range map[string]struct {
@@ -71,9 +71,9 @@ func TestWhoGoesOut(t *testing.T) {
 	}{
 		"a manager of the product's release":                        {fixture.ReleaseImage, true, manager, true, false},
 		"the API server of the product's release":                   {fixture.ReleaseImage, true, labels.Set{"app": "kube-apiserver"}, false, true},
-		"another of ours":                                           {fixture.ReleaseImage, true, labels.Set{"app": "kube-scheduler"}, false, false},
+		"another pod of the product's release":                      {fixture.ReleaseImage, true, labels.Set{"app": "kube-scheduler"}, false, false},
 		"a manager of a payload that labels its managers":           {fixture.OCPImage, true, manager, true, false},
-		"another of a payload":                                      {fixture.OCPImage, true, labels.Set{"app": "oauth-openshift"}, false, true},
+		"another pod of a payload that labels its managers":         {fixture.OCPImage, true, labels.Set{"app": "oauth-openshift"}, false, true},
 		"another pod of a payload that does not label its managers": {fixture.OCPImage, false, labels.Set{"app": "oauth-openshift"}, true, true},
 		"a manager of a payload that does not label its managers":   {fixture.OCPImage, false, manager, true, true},
 	} {
@@ -97,13 +97,13 @@ func TestPublished(t *testing.T) {
 		by      hyperv1.PublishingStrategyType
 		want    []string
 	}{
-		"ignition by node port":                {hyperv1.Ignition, hyperv1.NodePort, []string{"nodeport-ignition ignition-server 9090", "nodeport-ignition-proxy ignition-server-proxy 8443"}},
-		"konnectivity by node port":            {hyperv1.Konnectivity, hyperv1.NodePort, []string{"nodeport-konnectivity konnectivity-server 8091", "nodeport-konnectivity-kas kube-apiserver 8091"}},
-		"OAuth by node port":                   {hyperv1.OAuthServer, hyperv1.NodePort, []string{"nodeport-oauth oauth-openshift 6443"}},
-		"OAuth by load balancer":               {hyperv1.OAuthServer, hyperv1.LoadBalancer, []string{"loadbalancer-oauth oauth-openshift 6443"}},
-		"OAuth by Route, that of ingress":      {hyperv1.OAuthServer, hyperv1.Route, nil},
-		"konnectivity by load balancer":        {hyperv1.Konnectivity, hyperv1.LoadBalancer, nil},
-		"the API server, which is always open": {hyperv1.APIServer, hyperv1.NodePort, nil},
+		"ignition by node port":                 {hyperv1.Ignition, hyperv1.NodePort, []string{"nodeport-ignition ignition-server 9090", "nodeport-ignition-proxy ignition-server-proxy 8443"}},
+		"konnectivity by node port":             {hyperv1.Konnectivity, hyperv1.NodePort, []string{"nodeport-konnectivity konnectivity-server 8091", "nodeport-konnectivity-kas kube-apiserver 8091"}},
+		"OAuth by node port":                    {hyperv1.OAuthServer, hyperv1.NodePort, []string{"nodeport-oauth oauth-openshift 6443"}},
+		"OAuth by load balancer":                {hyperv1.OAuthServer, hyperv1.LoadBalancer, []string{"loadbalancer-oauth oauth-openshift 6443"}},
+		"OAuth by Route, which needs no policy": {hyperv1.OAuthServer, hyperv1.Route, nil},
+		"konnectivity by load balancer":         {hyperv1.Konnectivity, hyperv1.LoadBalancer, nil},
+		"the API server, which is always open":  {hyperv1.APIServer, hyperv1.NodePort, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -126,10 +126,10 @@ func TestAPIPorts(t *testing.T) {
 		api  *hyperv1.APIServerNetworking
 		want []int32
 	}{
-		"nothing is said":           {nil, []int32{6443}},
-		"no port is":                {&hyperv1.APIServerNetworking{}, []int32{6443}},
-		"the same port is set":      {&hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}, []int32{6443}},
-		"another port is, and both": {&hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, []int32{6443, 7443}},
+		"the API server has no settings":            {nil, []int32{6443}},
+		"no port is set":                            {&hyperv1.APIServerNetworking{}, []int32{6443}},
+		"the same port is set":                      {&hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}, []int32{6443}},
+		"another port is set, and both are allowed": {&hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, []int32{6443, 7443}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
@@ -149,9 +149,9 @@ func TestPolicySpec(t *testing.T) {
 		types   []networkingv1.PolicyType
 		ingress int
 	}{
-		"what comes in":                      {policy{}, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, 1},
-		"what goes out":                      {policy{egress: out}, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, 0},
-		"what goes out, and all may come in": {policy{egress: out, open: true}, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress}, 1},
+		"a policy for incoming traffic":                                  {policy{}, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, 1},
+		"a policy for outgoing traffic":                                  {policy{egress: out}, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, 0},
+		"a policy for outgoing traffic that admits all incoming traffic": {policy{egress: out, open: true}, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, spec := NewWithT(t), test.policy.spec()
@@ -171,19 +171,19 @@ func TestPodSecurityLevel(t *testing.T) {
 		cluster, namespace map[string]string
 		want               string
 	}{
-		"the payload's level":                                  {restricted, baseline, nil, nil, restricted},
-		"the level of an older payload":                        {baseline, baseline, nil, nil, baseline},
-		"a user cannot loosen the level below the bound":       {restricted, restricted, override(privileged), nil, restricted},
-		"a user loosens the level":                             {restricted, baseline, override(baseline), nil, baseline},
-		"a user loosens the level only as far as the bound":    {restricted, baseline, override(privileged), nil, baseline},
-		"a user loosens the level completely":                  {restricted, privileged, override(privileged), nil, privileged},
-		"a strict bound does not tighten the payload's level":  {baseline, restricted, override(privileged), nil, baseline},
-		"a user tightens the level":                            {baseline, baseline, override(restricted), nil, restricted},
-		"a user tightens the level within a wider bound":       {baseline, privileged, override(restricted), nil, restricted},
-		"a user sets an invalid level":                         {restricted, privileged, override("open"), nil, restricted},
-		"an administrator loosened the level of the namespace": {restricted, restricted, override(restricted), override(privileged), privileged},
-		"and tightened it":                                     {baseline, baseline, nil, override(restricted), restricted},
-		"an administrator sets an invalid level":               {baseline, baseline, nil, override("open"), baseline},
+		"the payload's level":                                   {restricted, baseline, nil, nil, restricted},
+		"the level of an older payload":                         {baseline, baseline, nil, nil, baseline},
+		"a user cannot loosen the level below the bound":        {restricted, restricted, override(privileged), nil, restricted},
+		"a user loosens the level":                              {restricted, baseline, override(baseline), nil, baseline},
+		"a user loosens the level only as far as the bound":     {restricted, baseline, override(privileged), nil, baseline},
+		"a user loosens the level completely":                   {restricted, privileged, override(privileged), nil, privileged},
+		"a strict bound does not tighten the payload's level":   {baseline, restricted, override(privileged), nil, baseline},
+		"a user tightens the level":                             {baseline, baseline, override(restricted), nil, restricted},
+		"a user tightens the level within a wider bound":        {baseline, privileged, override(restricted), nil, restricted},
+		"a user sets an invalid level":                          {restricted, privileged, override("open"), nil, restricted},
+		"an administrator loosened the level of the namespace":  {restricted, restricted, override(restricted), override(privileged), privileged},
+		"an administrator tightened the level of the namespace": {baseline, baseline, nil, override(restricted), restricted},
+		"an administrator sets an invalid level":                {baseline, baseline, nil, override("open"), baseline},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := levelOf(test.payload, test.loosest, test.cluster, test.namespace); got != test.want {

@@ -211,7 +211,7 @@ func TestPayloadLines(t *testing.T) {
 	var before []string
 	for i, line := range payloadLines {
 		minor := line.version[:strings.LastIndex(line.version, ".")]
-		t.Run("When the payload is of "+minor+", it should give its operators what they know", func(t *testing.T) {
+		t.Run("When the payload has version "+minor+", its operators should get the input of that version", func(t *testing.T) {
 			got := rendered(t, c, line.version, line.labels)
 			if i == 0 || i == len(payloadLines)-1 {
 				goldenText(t, "contract/"+minor, strings.Join(got, "\n"))
@@ -296,7 +296,7 @@ func TestVolumesOfOpenShift(t *testing.T) {
 	}
 }
 
-// TestConfigOperatorEvents lets the config operator of a payload write Events in the hosted namespace.
+// TestConfigOperatorEvents checks that the config operator of a payload may write Events in the hosted namespace.
 func TestConfigOperatorEvents(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "config-operator")
@@ -323,7 +323,7 @@ func configOperatorWrites(t *testing.T, s *world, name string) {
 			})
 		}, "1m", "100ms").Should(Succeed())
 	})
-	t.Run("the service account "+name+" may read no Secrets by that", func(t *testing.T) {
+	t.Run("the service account "+name+" may not read Secrets", func(t *testing.T) {
 		err := account.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.hosted()))
 		NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 	})

@@ -48,7 +48,7 @@ const (
 // runs the deletion that the finalizer would have run.
 //
 // It only acts on a namespace with the operator's label and with the annotation that records the HostedCluster served
-// in it. Before each step it reads again, past the cache, that the HostedCluster does not exist.
+// in it. Before each step it checks again, without the cache, that the HostedCluster does not exist.
 type Janitor struct {
 	// Clusters is the controller that implements the deletion.
 	Clusters *Reconciler
@@ -58,8 +58,8 @@ type Janitor struct {
 	Grace time.Duration
 
 	mu sync.Mutex
-	// seen records when the janitor first saw remaining objects of a HostedCluster whose control plane namespace is also
-	// gone; zero if the janitor itself deleted the namespace.
+	// seen records when the janitor first saw remaining objects of a HostedCluster whose control plane namespace is
+	// also gone. The time is zero if the janitor itself deleted the namespace.
 	seen map[client.ObjectKey]time.Time
 }
 

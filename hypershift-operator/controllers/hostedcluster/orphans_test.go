@@ -172,7 +172,7 @@ func (o *orphanage) annotate(key, value string) {
 	o.Expect(o.server.Update(o.t.Context(), o.space)).To(Succeed())
 }
 
-// TestJanitorKeeps has one case for each namespace that must not be deleted.
+// TestJanitorKeeps checks each kind of namespace that must not be deleted.
 func TestJanitorKeeps(t *testing.T) {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	for name, prepare := range map[string]func(o *orphanage){
@@ -180,7 +180,7 @@ func TestJanitorKeeps(t *testing.T) {
 			o.Expect(o.server.Create(o.t.Context(),
 				hc.DeepCopy())).To(Succeed())
 		},
-		"what an administrator keeps": func(o *orphanage) {
+		"a namespace that an administrator keeps": func(o *orphanage) {
 			o.annotate(hyperv1.OrphanPolicyAnnotation,
 				hyperv1.OrphanPolicyKeep)
 		},
@@ -298,7 +298,7 @@ func TestJanitorDies(t *testing.T) {
 	}
 }
 
-// counting calls before ahead of each write.
+// counting returns a client that runs the function "before" prior to each write.
 func counting(c client.Client, before func() error) client.Client {
 	watching, _ := c.(client.WithWatch)
 	return interceptor.NewClient(watching, interceptor.Funcs{

@@ -24,11 +24,11 @@ func TestHandedPause(t *testing.T) {
 		paused bool
 		writes []string
 	}{
-		"it is paused":                    {ptr.To("true"), nil, true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"it is paused until a later date": {ptr.To(later), ptr.To(false), true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"the pause has ended":             {ptr.To(over), ptr.To(true), false, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"it goes on":                      {nil, ptr.To(true), false, []string{"patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"it was never paused":             {nil, nil, false, nil},
+		"the cluster is paused, it should pause both":                               {ptr.To("true"), nil, true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"the cluster is paused until a later date, it should pause both until then": {ptr.To(later), ptr.To(false), true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"the pause has ended, it should resume the Cluster":                         {ptr.To(over), ptr.To(true), false, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"the cluster is resumed, it should resume the Cluster":                      {nil, ptr.To(true), false, []string{"patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"the cluster was never paused, it should write nothing":                     {nil, nil, false, nil},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -43,7 +43,7 @@ func (r *Reconciler) reconcilePayloadTrust(ctx context.Context, s *scope) (ctrl.
 	return ctrl.Result{}, err
 }
 
-// payloadTrust returns that bundle; empty if there are no CAs.
+// payloadTrust returns the bundle of the CAs that the payload's operators trust; empty if there are no CAs.
 func (r *Reconciler) payloadTrust(s *scope) ([]byte, error) {
 	var system []byte
 	if r.Settings.SystemTrust != nil {

@@ -47,18 +47,18 @@ func TestPoolsTooOld(t *testing.T) {
 		pools []client.Object
 		want  string
 	}{
-		"there are none":              {nil, ""},
-		"all pools are new enough":    {[]client.Object{poolAt("a", "demo", "1.33.0")}, ""},
-		"one pool is too old":         {[]client.Object{poolAt("a", "demo", "1.32.0"), poolAt("b", "demo", "1.35.0")}, "in the NodePools a (1.32.0): "},
-		"several are":                 {[]client.Object{poolAt("b", "demo", "1.31.0"), poolAt("a", "demo", "1.32.0")}, "in the NodePools a (1.32.0), b (1.31.0): "},
-		"a node of a pool is too old": {[]client.Object{poolAt("a", "demo", "1.35.0", "v1.35.0", "v1.32.0")}, "in the NodePools a (1.32.0): "},
-		"the nodes are new enough, but the version of their pool is too old": {[]client.Object{poolAt("a", "demo", "1.32.0", "v1.35.0")}, "in the NodePools a (1.32.0): "},
-		"another cluster's is":                                       {[]client.Object{poolAt("a", "other", "1.31.0")}, ""},
-		"a pool in another namespace is too old":                     {[]client.Object{elsewhere}, ""},
-		"the first nodes of a pool would be too old":                 {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.32.0"))}, "in the NodePools a (1.32.0): "},
-		"the first nodes of a pool would be new enough":              {[]client.Object{poolAt("a", "demo", "")}, ""},
-		"the first release is unknown":                               {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
-		"the pool requests an old release but has reached a new one": {[]client.Object{ofImage(poolAt("a", "demo", "1.36.0"), tagged("1.31.0"))}, ""},
+		"there are no pools, it should report none":                                                   {nil, ""},
+		"all pools are new enough, it should report none":                                             {[]client.Object{poolAt("a", "demo", "1.33.0")}, ""},
+		"one pool is too old, it should name the pool":                                                {[]client.Object{poolAt("a", "demo", "1.32.0"), poolAt("b", "demo", "1.35.0")}, "in the NodePools a (1.32.0): "},
+		"several pools are too old, it should name each in order":                                     {[]client.Object{poolAt("b", "demo", "1.31.0"), poolAt("a", "demo", "1.32.0")}, "in the NodePools a (1.32.0), b (1.31.0): "},
+		"a node of a pool is too old, it should name the pool and the node's version":                 {[]client.Object{poolAt("a", "demo", "1.35.0", "v1.35.0", "v1.32.0")}, "in the NodePools a (1.32.0): "},
+		"the nodes are new enough, but the version of their pool is too old, it should name the pool": {[]client.Object{poolAt("a", "demo", "1.32.0", "v1.35.0")}, "in the NodePools a (1.32.0): "},
+		"a pool of another cluster is too old, it should ignore the pool":                             {[]client.Object{poolAt("a", "other", "1.31.0")}, ""},
+		"a pool in another namespace is too old, it should ignore the pool":                           {[]client.Object{elsewhere}, ""},
+		"the first nodes of a pool would be too old, it should name the pool":                         {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.32.0"))}, "in the NodePools a (1.32.0): "},
+		"the first nodes of a pool would be new enough, it should report none":                        {[]client.Object{poolAt("a", "demo", "")}, ""},
+		"the first release is unknown, it should report none":                                         {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
+		"the pool requests an old release but has reached a new one, it should report none":           {[]client.Object{ofImage(poolAt("a", "demo", "1.36.0"), tagged("1.31.0"))}, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			got, err := shop(test.pools...).tooOld(t.Context(), wanting("", ""), distributions.Of(releaseinfo.Kubernetes), "1.36.0")
@@ -96,12 +96,12 @@ func TestReportUpgradeable(t *testing.T) {
 		pool     *hyperv1.NodePool
 		said     bool
 	}{
-		"its nodes are too old": {fixture.ReleaseImage, "True", old, true},
-		"they are not":          {fixture.ReleaseImage, "True", poolAt("a", "demo", "1.34.0"), false},
-		"the control plane is not upgradeable anyway":       {fixture.ReleaseImage, "False", old, false},
-		"its state is unknown":                              {fixture.ReleaseImage, "Unknown", old, false},
-		"the release is OpenShift, which reports it itself": {fixture.OCPImage, "True", poolAt("a", "demo", "4.15.0"), false},
-		"there is no control plane to tell of":              {fixture.ReleaseImage, "", old, false},
+		"the nodes are too old, ClusterVersionUpgradeable should be False":                      {fixture.ReleaseImage, "True", old, true},
+		"the nodes are new enough, it should set no condition":                                  {fixture.ReleaseImage, "True", poolAt("a", "demo", "1.34.0"), false},
+		"the control plane is not upgradeable anyway, it should set no condition":               {fixture.ReleaseImage, "False", old, false},
+		"the control plane does not know whether it is upgradeable, it should set no condition": {fixture.ReleaseImage, "Unknown", old, false},
+		"the release is OpenShift, which reports it itself, it should set no condition":         {fixture.OCPImage, "True", poolAt("a", "demo", "4.15.0"), false},
+		"there is no control plane, it should set no condition":                                 {fixture.ReleaseImage, "", old, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			s := wanting("", "", func(s *scope) {
@@ -147,12 +147,12 @@ func TestVersionFaults(t *testing.T) {
 		"an upgrade by two minor versions of controlPlaneRelease is rejected": {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane is upgraded"},
 		"a downgrade is rejected":                                             {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
 		"a downgrade from a version whose rollout has started is rejected":    {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
-		"a user asks to try it":                                               {tagged("1.34.0"), "", skipped, ""},
-		"nodes may be behind":                                                 {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
-		"nodes may be at the same":                                            {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
-		"nodes may not be ahead":                                              {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
-		"nodes do not go back":                                                {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
-		"both are of one distribution":                                        {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
+		"a downgrade is allowed if validation is skipped":                     {tagged("1.34.0"), "", skipped, ""},
+		"nodes may be older than the control plane":                           {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
+		"nodes may have the version of the control plane":                     {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
+		"nodes may not be newer than the control plane":                       {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
+		"a downgrade of nodes is rejected":                                    {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
+		"two releases of different distributions are rejected":                {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
 		"with a single release, the nodes do not limit the version":           {tagged("1.35.0"), "", func(s *scope) { at135(s); nodesAt("1.36.0")(s) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,16 +199,16 @@ func TestBlockedUpgrade(t *testing.T) {
 		objects    []client.Object
 		want       []string
 	}{
-		"nothing speaks against it":        {tagged("1.36.0"), "", []func(*scope){at135}, nil, nil},
-		"the control plane blocks it":      {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Fix that", hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
-		"the nodes block it":               {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
-		"both do, the nodes' word is told": {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
-		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
-		"a user forces it":                 {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
-		"it has started already":           {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
-		"the version does not change":      {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
-		"there is no control plane":        {tagged("1.36.0"), "", nil, []client.Object{old}, nil},
-		"nothing was ever reached":         {tagged("1.36.0"), "", []func(*scope){reporting(), small}, nil, nil},
+		"nothing blocks the upgrade, it should not be blocked":                                        {tagged("1.36.0"), "", []func(*scope){at135}, nil, nil},
+		"the control plane blocks the upgrade, it should repeat the reason":                           {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Fix that", hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
+		"the nodes block the upgrade, it should name the pool":                                        {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
+		"both block the upgrade, it should name the pool":                                             {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
+		"the upgrade of controlPlaneRelease is blocked, it should name the annotation that forces it": {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
+		"a user forces the upgrade, it should not be blocked":                                         {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
+		"the upgrade has already started, it should not be blocked":                                   {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
+		"the version does not change, it should not be blocked":                                       {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
+		"there is no control plane, it should not be blocked":                                         {tagged("1.36.0"), "", nil, []client.Object{old}, nil},
+		"the control plane has not completed any version, it should not be blocked":                   {tagged("1.36.0"), "", []func(*scope){reporting(), small}, nil, nil},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d, s := shop(test.objects...), wanting(test.image, test.own, test.change...)

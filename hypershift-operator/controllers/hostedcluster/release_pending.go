@@ -42,7 +42,8 @@ func (s *scope) unreported(reported configv1.Release, image string, payload *rel
 	return fmt.Sprintf("Rolling out %s (%s)", payload.Version(), image)
 }
 
-// untaken reports that the spec has a new release that this reconcile did not reach.
+// untaken returns a message if the spec names a release that the control plane does not have, because this reconcile
+// stopped before.
 func (s *scope) untaken() string {
 	for _, wanted := range []string{s.hc.Spec.Release.Image, s.controlPlaneSource()} {
 		if _, taken := release.Taken(s.hcp, wanted); wanted != "" && !taken {

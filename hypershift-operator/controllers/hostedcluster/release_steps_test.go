@@ -43,8 +43,8 @@ func TestCourse(t *testing.T) {
 		available bool
 		want      versions
 	}{
-		"nothing began":                 {nil, nil, false, versions{}},
-		"the first rollout has started": {own(went("1.35.0", partial)), nil, false, versions{}},
+		"no rollout has started":                                             {nil, nil, false, versions{}},
+		"the first rollout has started":                                      {own(went("1.35.0", partial)), nil, false, versions{}},
 		"the first rollout has started, and the API server is available":     {own(went("1.35.0", partial)), nil, true, versions{"1.35.0", "1.35.0"}},
 		"the first rollout is complete":                                      {own(went("1.35.0", done)), nil, false, versions{"1.35.0", "1.35.0"}},
 		"the second rollout has started":                                     {own(went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.36.0"}},
@@ -105,11 +105,11 @@ func TestPending(t *testing.T) {
 		"the control plane reports another version":         {running(ours, "a", at("1.35.0", "a"), at("1.36.3", "a")), "Rolling out 1.36.3 (a)"},
 		"the nodes report another version":                  {running(ours, "a", at("1.36.3", "a"), at("1.35.0", "a")), "Rolling out 1.36.3 (a)"},
 		"the guest reports no version of its own":           {func(s *scope) { running(ours, "a", at("1.36.3", "a"), at("", ""))(s); s.hcp.Status.VersionStatus = nil }, ""},
-		"ours is told apart by its image":                   {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
+		"a Kubernetes release is identified by its image":   {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
 		"an OpenShift payload is identified by its version": {running(openshift, "b", at("4.20.1", "a"), at("4.20.1", "a")), ""},
 		"the desired release is resolved":                   {taken(fixture.ReleaseImage, ""), ""},
 		"the desired release is not resolved":               {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not rolled out yet"},
-		"that of the control plane is not":                  {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not rolled out yet"},
+		"controlPlaneRelease is not resolved":               {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not rolled out yet"},
 		"the cluster is being deleted": {func(s *scope) {
 			taken("registry.example/other", "")(s)
 			s.hc.DeletionTimestamp = ptr.To(metav1.NewTime(now))
@@ -135,18 +135,18 @@ func TestProgressing(t *testing.T) {
 		version *hyperv1.ClusterVersionStatus
 		want    string
 	}{
-		"no version":                    {func(*scope) {}, nil, "True/Progressing: The control plane is being created"},
-		"no history":                    {func(*scope) {}, guestHistory(), "True/Progressing: The control plane is being created"},
-		"done":                          {current, guestHistory(went("1.36.3", configv1.CompletedUpdate)), "False/AsExpected: The cluster runs version 1.36.3"},
-		"on its way":                    {current, guestHistory(went("1.36.3", configv1.PartialUpdate)), "True/Progressing: Rolling out 1.36.3"},
-		"on its way, version not known": {current, guestHistory(configv1.UpdateHistory{State: configv1.PartialUpdate, Image: "a"}), "True/Progressing: Rolling out a"},
-		"blocked, whatever is done": {func(s *scope) { current(s); s.upgradeBlocked = "nodes are too old" },
+		"no version":                 {func(*scope) {}, nil, "True/Progressing: The control plane is being created"},
+		"no history":                 {func(*scope) {}, guestHistory(), "True/Progressing: The control plane is being created"},
+		"done":                       {current, guestHistory(went("1.36.3", configv1.CompletedUpdate)), "False/AsExpected: The cluster runs version 1.36.3"},
+		"the upgrade is in progress": {current, guestHistory(went("1.36.3", configv1.PartialUpdate)), "True/Progressing: Rolling out 1.36.3"},
+		"the upgrade is in progress, and its version is not known": {current, guestHistory(configv1.UpdateHistory{State: configv1.PartialUpdate, Image: "a"}), "True/Progressing: Rolling out a"},
+		"the upgrade is blocked": {func(s *scope) { current(s); s.upgradeBlocked = "nodes are too old" },
 			guestHistory(went("1.36.3", configv1.CompletedUpdate)), "True/Blocked: nodes are too old"},
 		"the platform is not served": {func(s *scope) {
 			current(s)
 			s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, "no CRDs")
 		}, guestHistory(went("1.36.3", configv1.CompletedUpdate)), "True/Blocked: no CRDs"},
-		"about to begin": {func(s *scope) {
+		"the upgrade has not started yet": {func(s *scope) {
 			current(s)
 			s.hcp.Status.ControlPlaneVersion.Desired = configv1.Release{Version: "1.35.0", Image: "old"}
 		}, guestHistory(went("1.35.0", configv1.CompletedUpdate)), "True/Progressing: Rolling out 1.36.3 (a)"},

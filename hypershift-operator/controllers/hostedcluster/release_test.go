@@ -63,17 +63,17 @@ func TestNamedReleases(t *testing.T) {
 		stops   bool
 		blocked bool
 	}{
-		"a new cluster requests one release": {wanting(tagged("1.36.0"), ""), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"a new cluster requests two releases": {wanting(tagged("1.35.0"), tagged("1.36.0")),
+		"a new cluster requests one release, it should pin the release": {wanting(tagged("1.36.0"), ""), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"a new cluster requests two releases, it should pin both": {wanting(tagged("1.35.0"), tagged("1.36.0")),
 			images{release: pinned("1.35.0"), releaseSource: tagged("1.35.0"), controlPlane: pinned("1.36.0"), controlPlaneSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"the control plane release is empty":                       {wanting(tagged("1.36.0"), "", func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"the release is OpenShift":                                 {wanting(fixture.OCPImage, ""), images{release: fixture.OCPImage, releaseSource: fixture.OCPImage}, "True/AsExpected", 0, false, false},
-		"the release does not exist":                               {wanting(tagged("1.99.0"), ""), images{}, "False/InvalidImage", 20 * time.Second, true, false},
-		"the control plane release does not exist":                 {wanting(tagged("1.36.0"), tagged("1.99.0")), images{}, "False/InvalidImage", 20 * time.Second, true, false},
-		"the release can never be used":                            {wanting(tagged("1.31.0"), "", at135), current, "False/InvalidImage", 0, false, false},
-		"a running cluster requests a release that does not exist": {wanting(tagged("1.99.0"), "", at135), current, "False/InvalidImage", 20 * time.Second, false, false},
-		"a running cluster is upgraded":                            {wanting(tagged("1.36.0"), "", at135), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"the upgrade of a running cluster is blocked":              {wanting(tagged("1.36.0"), "", at135, notUpgradeable), current, "True/AsExpected", 0, false, true},
+		"the control plane release is empty, it should pin the release of the nodes":                             {wanting(tagged("1.36.0"), "", func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"the release is OpenShift, it should keep the pull spec":                                                 {wanting(fixture.OCPImage, ""), images{release: fixture.OCPImage, releaseSource: fixture.OCPImage}, "True/AsExpected", 0, false, false},
+		"the release does not exist, it should stop and retry":                                                   {wanting(tagged("1.99.0"), ""), images{}, "False/InvalidImage", 20 * time.Second, true, false},
+		"the control plane release does not exist, it should stop and retry":                                     {wanting(tagged("1.36.0"), tagged("1.99.0")), images{}, "False/InvalidImage", 20 * time.Second, true, false},
+		"the release can never be used, it should keep the current release":                                      {wanting(tagged("1.31.0"), "", at135), current, "False/InvalidImage", 0, false, false},
+		"a running cluster requests a release that does not exist, it should keep the current release and retry": {wanting(tagged("1.99.0"), "", at135), current, "False/InvalidImage", 20 * time.Second, false, false},
+		"a running cluster is upgraded, it should use the new release":                                           {wanting(tagged("1.36.0"), "", at135), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"the upgrade of a running cluster is blocked, it should keep the current release":                        {wanting(tagged("1.36.0"), "", at135, notUpgradeable), current, "True/AsExpected", 0, false, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, s := NewWithT(t), test.scope
@@ -146,10 +146,10 @@ func TestImagesOf(t *testing.T) {
 		want    images
 		running string
 	}{
-		"there is none":        {nil, nil, images{}, ""},
-		"there is one release": {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
-		"there are two":        {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
-		"annotations name the sources of both images": {&hyperv1.HostedControlPlane{Spec: spec}, []string{"nodes:a", "own:b"}, images{release: "nodes@1", releaseSource: "nodes:a", controlPlane: "own@2", controlPlaneSource: "own:b"}, "own@2"},
+		"there is no control plane, it should return no images":                     {nil, nil, images{}, ""},
+		"there is one release, it should return it for nodes and control plane":     {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
+		"there are two releases, it should return both":                             {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
+		"annotations name the sources of both images, it should return the sources": {&hyperv1.HostedControlPlane{Spec: spec}, []string{"nodes:a", "own:b"}, images{release: "nodes@1", releaseSource: "nodes:a", controlPlane: "own@2", controlPlaneSource: "own:b"}, "own@2"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			if test.sources != nil {

@@ -67,7 +67,7 @@ func (s *scope) standing(own []hyperv1.ControlPlaneUpdateHistory, guest *hyperv1
 	return c
 }
 
-// pass processes the entries of a history from the newest to the oldest.
+// pass processes one entry of a history. The caller passes the entries from the newest to the oldest.
 func (c *course) pass(state configv1.UpdateState, version string) {
 	c.started = cmp.Or(c.started, version)
 	if state == configv1.CompletedUpdate {

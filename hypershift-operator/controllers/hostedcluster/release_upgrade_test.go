@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// tagged returns the pull spec of a Kubernetes release by its version, pinned that by its digest.
+// tagged returns the pull spec of a Kubernetes release by its version, and pinned by its digest.
 func tagged(version string) string { return "registry.example/release:" + version }
 func pinned(build string) string {
 	return fmt.Sprintf("registry.example/release@sha256:%064s", build)

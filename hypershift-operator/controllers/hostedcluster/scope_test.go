@@ -79,7 +79,7 @@ func TestSecurityUserID(t *testing.T) {
 		"0x10":       nil,
 		"nobody":     nil,
 	} {
-		t.Run("When the namespace says "+uid, func(t *testing.T) {
+		t.Run("When the namespace has user ID "+uid+", pods should get it if it is a number", func(t *testing.T) {
 			if diff := cmp.Diff(want, withScope(func(s *scope) { s.securityUID = uid }).securityUserID()); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}

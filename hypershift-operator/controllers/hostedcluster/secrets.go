@@ -202,7 +202,8 @@ func (r *Reconciler) dropTrustBundle(ctx context.Context, s *scope, target *core
 	return r.drop(ctx, s, target)
 }
 
-// reconcileSigningKey copies the key that signs the guest's service account tokens, with the public keys beside it.
+// reconcileSigningKey copies the key that signs the guest's service account tokens, and the public keys in the same
+// Secret.
 func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Result, error) {
 	name := reference.Name(s.hc.Spec.ServiceAccountSigningKey)
 	if name == "" {
@@ -291,7 +292,7 @@ func (r *Reconciler) checkEtcdClient(ctx context.Context, s *scope, name string)
 }
 
 // reconcileEtcdBackup copies the inputs of scheduled backups: the encryption recipients and the credentials of the
-// storage. It does not copy a private key that a user stored beside the public keys.
+// storage. It does not copy a private key that a user stored in the same Secret.
 func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Result, error) {
 	managed := s.hc.Spec.Etcd.Managed
 	if managed == nil || managed.AutomatedBackup == nil {

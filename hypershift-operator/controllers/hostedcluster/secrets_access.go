@@ -29,7 +29,7 @@ func customKubeconfigName(hc *hyperv1.HostedCluster) string {
 }
 func kubeadminPasswordName(hc *hyperv1.HostedCluster) string { return hc.Name + "-kubeadmin-password" }
 
-// reconcileAccess copies the Secrets that users need to log in to the guest next to the HostedCluster.
+// reconcileAccess copies the Secrets that users need to log in to the guest into the HostedCluster's namespace.
 func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.hcp == nil {
 		return ctrl.Result{}, nil

@@ -21,7 +21,7 @@ func made(name string, data map[string]string) *corev1.Secret {
 	return secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}, data)
 }
 
-// TestAccess checks which Secrets users of the guest find beside the cluster.
+// TestAccess checks which Secrets for users of the guest are in the cluster's namespace.
 func TestAccess(t *testing.T) {
 	full := hyperv1.HostedControlPlaneStatus{
 		KubeConfig: &hyperv1.KubeconfigSecretRef{Name: "admin", Key: "config"}, CustomKubeconfig: &hyperv1.KubeconfigSecretRef{Name: "custom", Key: "config"},
@@ -43,19 +43,19 @@ func TestAccess(t *testing.T) {
 		want    map[string]string
 		fails   bool
 	}{
-		"there is no control plane":                                  {nil, olds, "", kept, false},
-		"the control plane reports all Secrets":                      {&full, sources, "", all, false},
-		"the control plane has renewed all Secrets":                  {&full, append(olds, sources...), "", all, false},
-		"the control plane reports no Secrets":                       {&hyperv1.HostedControlPlaneStatus{}, append(olds, sources...), "", map[string]string{}, false},
-		"the control plane reports a password Secret without a name": {&nameless, append(olds, sources...), "", map[string]string{}, false},
-		"what it reports is not there":                               {&full, olds, "", kept, false},
-		"what it reports is empty":                                   {&full, append([]client.Object{made("admin", nil), made("custom", map[string]string{"x": "y"}), made("password", nil)}, olds...), "", kept, false},
-		"the admin kubeconfig cannot be read":                        {&full, append(olds, sources...), "get v1.Secret clusters-demo/admin", map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
-		"the custom kubeconfig cannot be read":                       {&full, append(olds, sources...), "get v1.Secret clusters-demo/custom", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
-		"the password cannot be read":                                {&full, append(olds, sources...), "get v1.Secret clusters-demo/password", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/old": "o"}, true},
-		"nothing can be written":                                     {&full, sources, "create v1.Secret", map[string]string{}, true},
-		"nothing can be deleted":                                     {&hyperv1.HostedControlPlaneStatus{}, olds, "delete v1.Secret", kept, true},
-		"a Secret of the user has the name":                          {&full, append([]client.Object{others}, sources...), "", map[string]string{"demo-admin-kubeconfig/mine": "m", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"there is no control plane, it should keep the copies":                                    {nil, olds, "", kept, false},
+		"the control plane reports all Secrets, it should copy them":                              {&full, sources, "", all, false},
+		"the control plane has renewed all Secrets, it should update the copies":                  {&full, append(olds, sources...), "", all, false},
+		"the control plane reports no Secrets, it should delete the copies":                       {&hyperv1.HostedControlPlaneStatus{}, append(olds, sources...), "", map[string]string{}, false},
+		"the control plane reports a password Secret without a name, it should delete the copies": {&nameless, append(olds, sources...), "", map[string]string{}, false},
+		"the reported Secrets do not exist, it should keep the copies":                            {&full, olds, "", kept, false},
+		"the reported Secrets are empty, it should keep the copies":                               {&full, append([]client.Object{made("admin", nil), made("custom", map[string]string{"x": "y"}), made("password", nil)}, olds...), "", kept, false},
+		"the admin kubeconfig cannot be read, it should update the other copies":                  {&full, append(olds, sources...), "get v1.Secret clusters-demo/admin", map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"the custom kubeconfig cannot be read, it should update the other copies":                 {&full, append(olds, sources...), "get v1.Secret clusters-demo/custom", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"the password cannot be read, it should update the other copies":                          {&full, append(olds, sources...), "get v1.Secret clusters-demo/password", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/old": "o"}, true},
+		"nothing can be written, it should return the error":                                      {&full, sources, "create v1.Secret", map[string]string{}, true},
+		"nothing can be deleted, it should return the error":                                      {&hyperv1.HostedControlPlaneStatus{}, olds, "delete v1.Secret", kept, true},
+		"a Secret of the user has the name, it should keep that Secret":                           {&full, append([]client.Object{others}, sources...), "", map[string]string{"demo-admin-kubeconfig/mine": "m", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)
@@ -80,7 +80,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestWrittenForUsers checks that Secrets beside a cluster have the cluster's labels and are deleted with it.
+// TestWrittenForUsers checks that Secrets in the cluster's namespace have the cluster's labels and are deleted with
+// it.
 func TestWrittenForUsers(t *testing.T) {
 	g, s := NewWithT(t), withScope(func(s *scope) { s.hc.Labels, s.hc.UID = map[string]string{"team": "x"}, "1-2-3" })
 	for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {

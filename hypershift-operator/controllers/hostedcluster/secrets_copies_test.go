@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// usersSecret returns a Secret that a user created beside the fixture's cluster.
+// usersSecret returns a Secret that a user created in the namespace of the fixture's cluster.
 func usersSecret(name string, data map[string]string) *corev1.Secret {
 	return secretOf(metav1.ObjectMeta{Namespace: "clusters", Name: name}, data)
 }
@@ -107,12 +107,12 @@ func TestCopiedPullSecret(t *testing.T) {
 	run, source := (*Reconciler).reconcilePullSecret, usersSecret(config, map[string]string{".dockerconfigjson": "{}", "other": "x"})
 	copied := map[string]string{"pull-secret/.dockerconfigjson": "{}"}
 	for name, test := range map[string]copying{
-		"the Secret exists":              {run: run, objects: []client.Object{source}, want: copied},
-		"it changed":                     {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
-		"the Secret is missing":          {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
-		"the Secret is empty":            {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
-		"another's has its name":         {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
-		"the copy cannot be written now": {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"the Secret exists, it should copy one key":                                         {run: run, objects: []client.Object{source}, want: copied},
+		"the Secret has changed, it should update the copy":                                 {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
+		"the Secret is missing, it should report it":                                        {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
+		"the Secret is empty, it should report it":                                          {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
+		"another cluster has a Secret with the name of the copy, it should return an error": {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
+		"the copy cannot be written now, it should return the error":                        {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -157,36 +157,36 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 	keys := []client.Object{usersSecret("new", map[string]string{"key": "1", "x": "y"}), usersSecret("old", map[string]string{"key": "2"}),
 		usersSecret("creds", map[string]string{"a": "1", "b": "2"}), usersSecret("ssh-key", map[string]string{"key": "3"})}
 	for name, test := range map[string]copying{
-		"nothing is encrypted": {run: run, objects: keys},
-		"there is one key": {run: run, edit: byKey("new", nil), objects: keys,
+		"nothing is encrypted, it should copy nothing": {run: run, objects: keys},
+		"there is one key, it should copy it": {run: run, edit: byKey("new", nil), objects: keys,
 			want: map[string]string{"copy of new/key": "1"}},
-		"the backup key has no name": {run: run, edit: byKey("new", &empty), objects: keys,
+		"the backup key has no name, it should copy only the active key": {run: run, edit: byKey("new", &empty), objects: keys,
 			want: map[string]string{"copy of new/key": "1"}},
-		"there is a previous key": {run: run, edit: byKey("new", &old), objects: keys,
+		"there is a previous key, it should copy both": {run: run, edit: byKey("new", &old), objects: keys,
 			want: map[string]string{"copy of new/key": "1", "copy of old/key": "2"}},
-		"the Secret of the backup key is missing": {run: run, edit: byKey("new", &old), objects: keys[:1],
+		"the Secret of the backup key is missing, it should copy the active key and report it": {run: run, edit: byKey("new", &old), objects: keys[:1],
 			want:  map[string]string{"copy of new/key": "1"},
 			fails: "spec.secretEncryption.aescbc: there is no Secret clusters/old"},
-		"the cluster names no key": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys,
+		"the cluster names no key, it should report it": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys,
 			fails: "spec.secretEncryption.aescbc is empty"},
-		"the key has the name of a control plane Secret": {run: run, edit: byKey("ssh-key", nil), objects: keys,
+		"the key has the name of a control plane Secret, it should copy it under another name": {run: run, edit: byKey("ssh-key", nil), objects: keys,
 			want: map[string]string{"copy of ssh-key/key": "3"}},
-		"a plugin needs no credentials": {run: run, edit: byPlugin(nil), objects: keys},
-		"a plugin has credentials": {run: run, edit: byPlugin(&creds), objects: keys,
+		"a plugin needs no credentials, it should copy nothing": {run: run, edit: byPlugin(nil), objects: keys},
+		"a plugin has credentials, it should copy all of its keys": {run: run, edit: byPlugin(&creds), objects: keys,
 			want: map[string]string{"copy of creds/a": "1", "copy of creds/b": "2"}},
-		"the credentials of a plugin are missing": {run: run, edit: byPlugin(&old), objects: keys[:1],
+		"the credentials of a plugin are missing, it should report it": {run: run, edit: byPlugin(&old), objects: keys[:1],
 			fails: "spec.secretEncryption.kms.plugin.credentials: there is no Secret"},
-		"the credentials of a plugin have the name of a control plane Secret": {run: run, edit: byPlugin(&reserved), objects: keys,
+		"the credentials of a plugin have the name of a control plane Secret, it should copy them under another name": {run: run, edit: byPlugin(&reserved), objects: keys,
 			want: map[string]string{"copy of ssh-key/key": "3"}},
-		"a cloud's KMS is used, whose keys are not copied": {run: run,
+		"a cloud's KMS is used, whose keys are not copied, it should succeed": {run: run,
 			edit:    encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}),
 			objects: keys},
-		"a plugin is set but another provider is selected": {run: run, edit: func(hc *hyperv1.HostedCluster) {
+		"a plugin is set but another provider is selected, it should copy nothing": {run: run, edit: func(hc *hyperv1.HostedCluster) {
 			byPlugin(&creds)(hc)
 			hc.Spec.SecretEncryption.KMS.Provider = hyperv1.AWS
 		}, objects: keys},
-		"a plugin is set but the type is not KMS": {run: run, edit: func(hc *hyperv1.HostedCluster) { byPlugin(&creds)(hc); hc.Spec.SecretEncryption.Type = hyperv1.AESCBC }, objects: keys, fails: "aescbc is empty"},
-		"the type is KMS without its settings":    {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
+		"a plugin is set but the type is not KMS, it should copy nothing": {run: run, edit: func(hc *hyperv1.HostedCluster) { byPlugin(&creds)(hc); hc.Spec.SecretEncryption.Type = hyperv1.AESCBC }, objects: keys, fails: "aescbc is empty"},
+		"the type is KMS without its settings, it should copy nothing":    {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -211,7 +211,7 @@ func (c *cloud) ReconcileCredentials(_ context.Context, _ client.Client, cluster
 }
 
 func TestEncryptionByAPlatform(t *testing.T) {
-	for name, err := range map[string]error{"When the platform can, it should be done": nil, "When it cannot, that should be told": errNotNow} {
+	for name, err := range map[string]error{"When the platform copies its keys, it should return no error": nil, "When the platform fails, it should return the error": errNotNow} {
 		t.Run(name, func(t *testing.T) {
 			c, s := &cloud{err: err}, withScope()
 			s.platform = c
@@ -243,27 +243,27 @@ func TestCopiedEtcdBackup(t *testing.T) {
 	const field = "spec.etcd.managed.automatedBackup."
 	public := map[string]string{"copy of age/recipients": "public"}
 	for name, test := range map[string]copying{
-		"nothing is scheduled": {run: run, objects: with("s3", nil)},
-		"etcd is unmanaged":    {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
-		"the Secret of the key is missing": {run: run, edit: scheduled("age", ""), fails: field +
+		"nothing is scheduled, it should copy nothing": {run: run, objects: with("s3", nil)},
+		"etcd is unmanaged, it should copy nothing":    {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
+		"the Secret of the key is missing, it should report it": {run: run, edit: scheduled("age", ""), fails: field +
 			"encryptionKey: there is no Secret clusters/age"},
-		"the storage is not S3": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},
-		"the Secret of the credentials is missing": {run: run, edit: scheduled("age", "s3"), objects: []client.Object{age.DeepCopy()},
+		"the storage is not S3, it should copy only the public key": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},
+		"the Secret of the credentials is missing, it should report it": {run: run, edit: scheduled("age", "s3"), objects: []client.Object{age.DeepCopy()},
 			want: public, fails: field + "storage.s3.credentials: there is no Secret clusters/s3"},
-		"the credentials are empty": {run: run, edit: scheduled("age", "s3"),
+		"the credentials are empty, it should report it": {run: run, edit: scheduled("age", "s3"),
 			objects: with("s3", map[string]string{"credentials": ""}), want: public, fails: field +
 				`storage.s3.credentials: the Secret clusters/s3 has no key "credentials"`},
-		"the storage needs no CA": {run: run, edit: scheduled("age", "s3"),
+		"the storage needs no CA, it should copy only the credentials": {run: run, edit: scheduled("age", "s3"),
 			objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "", "x": "y"}),
 			want:    map[string]string{"copy of age/recipients": "public", "copy of s3/credentials": "c"}},
-		"the storage has a CA": {run: run, edit: scheduled("age", "s3"),
+		"the storage has a CA, it should copy it too": {run: run, edit: scheduled("age", "s3"),
 			objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "CA"}),
 			want: map[string]string{"copy of age/recipients": "public", "copy of s3/credentials": "c",
 				"copy of s3/ca-bundle.crt": "CA"}},
-		"the credentials have the name of a control plane Secret": {run: run, edit: scheduled("age", "ssh-key"),
+		"the credentials have the name of a control plane Secret, it should copy them under another name": {run: run, edit: scheduled("age", "ssh-key"),
 			objects: with("ssh-key", map[string]string{"credentials": "c"}),
 			want:    map[string]string{"copy of age/recipients": "public", "copy of ssh-key/credentials": "c"}},
-		"the copy cannot be written now": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), refuse: "create v1.Secret", fails: field + "encryptionKey"},
+		"the copy cannot be written now, it should return the error": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), refuse: "create v1.Secret", fails: field + "encryptionKey"},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -289,13 +289,13 @@ func TestDropped(t *testing.T) {
 		stays   bool
 		fails   bool
 	}{
-		"it is ours":                    {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
-		"it belongs to another cluster": {[]client.Object{bundle("clusters/other")}, none, "", true, false},
-		"it does not exist":             {nil, none, "", false, false},
-		"it has no label, so it may belong to the configuration": {[]client.Object{older("clusters/demo")}, none, "", true, false},
-		"it cannot be read now":                                  {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
-		"it cannot be deleted now":                               {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
-		"it belongs to another cluster and cannot be deleted":    {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
+		"the bundle belongs to the cluster, it should delete it":                            {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
+		"the bundle belongs to another cluster, it should keep it":                          {[]client.Object{bundle("clusters/other")}, none, "", true, false},
+		"the bundle does not exist, it should succeed":                                      {nil, none, "", false, false},
+		"the bundle has no label, so it may belong to the configuration, it should keep it": {[]client.Object{older("clusters/demo")}, none, "", true, false},
+		"the bundle cannot be read now, it should return the error":                         {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
+		"the bundle cannot be deleted now, it should return the error":                      {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
+		"the bundle belongs to another cluster and cannot be deleted, it should succeed":    {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)

@@ -25,18 +25,18 @@ func TestCopiedSSHKey(t *testing.T) {
 	}
 	old := secretOf(ours("clusters-demo", "ssh-key"), map[string]string{"id_rsa.pub": "old"})
 	for name, test := range map[string]copying{
-		"there is one": {run: run, objects: []client.Object{usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh", "id_rsa": "private"}), old.DeepCopy()},
+		"there is an SSH key, it should update the copy with the public key": {run: run, objects: []client.Object{usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh", "id_rsa": "private"}), old.DeepCopy()},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"its Secret has the name of another": {run: run, edit: named("pull-secret"), objects: []client.Object{usersSecret("pull-secret", map[string]string{"id_rsa.pub": "ssh"})},
+		"the Secret has the name of a control plane Secret, it should still copy it": {run: run, edit: named("pull-secret"), objects: []client.Object{usersSecret("pull-secret", map[string]string{"id_rsa.pub": "ssh"})},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"its Secret has the name of the copy": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
+		"the Secret has the name of the copy, it should copy it": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"the Secret is missing":  {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
-		"there is none":          {run: run, edit: named("")},
-		"there is none any more": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
-		"the copy cannot be deleted": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: errNotNow.Error(),
+		"the Secret is missing, it should keep the copy and report it":     {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
+		"there is no SSH key, it should copy nothing":                      {run: run, edit: named("")},
+		"the SSH key was removed from the spec, it should delete the copy": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
+		"the copy cannot be deleted, it should return the error": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: errNotNow.Error(),
 			want: map[string]string{"ssh-key/id_rsa.pub": "old"}},
-		"the Secret cannot be read now": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
+		"the Secret cannot be read now, it should return the error": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -68,12 +68,12 @@ func TestCopiedTrustBundle(t *testing.T) {
 		objects       []client.Object
 		refuse, fails string
 	}{
-		"When the ConfigMap exists":                 {[]client.Object{good}, "", ""},
-		"When the ConfigMap is missing":             {nil, "", "spec.additionalTrustBundle: there is no ConfigMap clusters/demo-trust"},
-		"When the ConfigMap is empty":               {[]client.Object{source(nil)}, "", `spec.additionalTrustBundle: the ConfigMap clusters/demo-trust has no key "ca-bundle.crt"`},
-		"When the ConfigMap cannot be read now":     {[]client.Object{good}, "get v1.ConfigMap clusters/demo-trust", "spec.additionalTrustBundle: reading ConfigMap clusters/demo-trust"},
-		"When the copy cannot be written now":       {[]client.Object{good}, "create v1.ConfigMap", errNotNow.Error()},
-		"When the name is taken by another cluster": {[]client.Object{good, theirs}, "", "an object of that name"},
+		"When the ConfigMap exists, it should copy it":                         {[]client.Object{good}, "", ""},
+		"When the ConfigMap is missing, it should report it":                   {nil, "", "spec.additionalTrustBundle: there is no ConfigMap clusters/demo-trust"},
+		"When the ConfigMap is empty, it should report it":                     {[]client.Object{source(nil)}, "", `spec.additionalTrustBundle: the ConfigMap clusters/demo-trust has no key "ca-bundle.crt"`},
+		"When the ConfigMap cannot be read now, it should return the error":    {[]client.Object{good}, "get v1.ConfigMap clusters/demo-trust", "spec.additionalTrustBundle: reading ConfigMap clusters/demo-trust"},
+		"When the copy cannot be written now, it should return the error":      {[]client.Object{good}, "create v1.ConfigMap", errNotNow.Error()},
+		"When the name is taken by another cluster, it should return an error": {[]client.Object{good, theirs}, "", "an object of that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
@@ -112,15 +112,15 @@ func TestCopiedSigningKey(t *testing.T) {
 	cannotSign := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	with := func(data map[string]string) []client.Object { return []client.Object{usersSecret("signing", data)} }
 	for name, test := range map[string]copying{
-		"there is none": {run: run, objects: with(map[string]string{"key": private})},
-		"there is one": {run: run, edit: named, objects: with(map[string]string{"key": private}),
+		"there is no signing key, it should copy nothing": {run: run, objects: with(map[string]string{"key": private})},
+		"there is a signing key, it should copy it with its public key": {run: run, edit: named, objects: with(map[string]string{"key": private}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public}},
-		"there is a previous one": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
+		"there is a previous signing key, it should copy both public keys": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public + "former"}},
-		"the Secret is missing":          {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
-		"the key is not PEM":             {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
-		"the key cannot sign":            {run: run, edit: named, objects: with(map[string]string{"key": cannotSign}), fails: "Secret signing: its key cannot sign"},
-		"the copy cannot be written now": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"the Secret is missing, it should report it":                 {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
+		"the key is not PEM, it should report it":                    {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
+		"the key cannot sign, it should report it":                   {run: run, edit: named, objects: with(map[string]string{"key": cannotSign}), fails: "Secret signing: its key cannot sign"},
+		"the copy cannot be written now, it should return the error": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: errNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -146,12 +146,12 @@ func TestCopiedEtcdClient(t *testing.T) {
 	}
 	const fine, wrong = "UnmanagedEtcdAvailable=True/UnmanagedEtcdAsExpected", "UnmanagedEtcdAvailable=False/UnmanagedEtcdMisconfigured"
 	for name, test := range map[string]copying{
-		"etcd is ours":              {run: run, objects: with("etcd-tls", good)},
-		"etcd was unmanaged before": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
-		"its owner is not set":      {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
-		"the Secret is complete":    {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
-		"the Secret is missing":     {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
-		"the key is invalid":        {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
+		"etcd is managed, it should copy nothing":                    {run: run, objects: with("etcd-tls", good)},
+		"etcd was unmanaged before, it should copy nothing":          {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
+		"etcd is unmanaged without settings, it should copy nothing": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
+		"the Secret is complete, it should copy all keys":            {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
+		"the Secret is missing, it should report it":                 {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
+		"the key is invalid, it should report it and copy nothing":   {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -172,16 +172,16 @@ func TestCopiedAuditWebhook(t *testing.T) {
 	}
 	const field = "spec.auditWebhook: "
 	for name, test := range map[string]copying{
-		"there is none": {run: run, objects: with("audit", good)},
-		"there is one": {run: run, edit: named("audit"), objects: with("audit", good),
+		"there is no audit webhook, it should copy nothing": {run: run, objects: with("audit", good)},
+		"there is an audit webhook, it should copy its kubeconfig": {run: run, edit: named("audit"), objects: with("audit", good),
 			want: map[string]string{"copy of audit/webhook-kubeconfig": good["webhook-kubeconfig"]}},
-		"the Secret is missing": {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
-		"the kubeconfig reads a local file": {run: run, edit: named("audit"),
+		"the Secret is missing, it should report it": {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
+		"the kubeconfig reads a local file, it should reject it": {run: run, edit: named("audit"),
 			objects: with("audit", kubeconfig("{tokenFile: /var/run/token}")), fails: field +
 				"the Secret clusters/audit, key webhook-kubeconfig: "},
-		"the Secret has the name of a control plane Secret": {run: run, edit: named("pull-secret"), objects: with("pull-secret", good),
+		"the Secret has the name of a control plane Secret, it should copy it under another name": {run: run, edit: named("pull-secret"), objects: with("pull-secret", good),
 			want: map[string]string{"copy of pull-secret/webhook-kubeconfig": good["webhook-kubeconfig"]}},
-		"the copy cannot be written now": {run: run, edit: named("audit"), objects: with("audit", good), refuse: "create v1.Secret", fails: field},
+		"the copy cannot be written now, it should return the error": {run: run, edit: named("audit"), objects: with("audit", good), refuse: "create v1.Secret", fails: field},
 	} {
 		t.Run("When "+name, test.check)
 	}

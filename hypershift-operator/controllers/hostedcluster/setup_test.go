@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestWatches has one case for each kind that a cluster depends on. The requested clusters do not exist, so only the
-// watch can cause a request.
+// TestWatches checks the watch of each kind that a cluster depends on. The requested clusters do not exist, so only
+// the watch can cause a request.
 func TestWatches(t *testing.T) {
 	const namespace = "watched-clusters"
 	c := fixture.Start(t)

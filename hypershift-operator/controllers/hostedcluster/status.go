@@ -21,9 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// hyperv1.HasBeenAvailableAnnotation is set once, when the cluster becomes available for the first time.
-
-// report computes the status from the scope, writes it once, and emits events for changes.
+// report computes the status from the scope, writes it once, and emits events for changes. It also sets
+// HasBeenAvailableAnnotation once, when the cluster becomes available for the first time.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
 	if s.refused == "" {
@@ -117,7 +116,7 @@ func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Conditi
 }
 
 // routine reports whether a change deserves no event: a condition without a message that becomes good for the first
-// time. Each new cluster has some 40 of them. That a cluster becomes available is always an event.
+// time. Each new cluster has some 40 of them. An event is always emitted when a cluster becomes available.
 func routine(c metav1.Condition, before metav1.ConditionStatus, wasAvailable bool) bool {
 	good := metav1.ConditionTrue
 	if abnormal[c.Type] {

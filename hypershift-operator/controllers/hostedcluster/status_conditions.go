@@ -188,7 +188,7 @@ func reconciliationSucceeded(failure error) metav1.Condition {
 	if failure != nil {
 		return condition.False(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
 	}
-	// The reason is misspelled in the compatible API.
+	// The reason is misspelled in the API of upstream HyperShift.
 	return condition.True(conditionType, hyperv1.ReconciliationSucceededReason, "Reconciliation completed successfully")
 }
 

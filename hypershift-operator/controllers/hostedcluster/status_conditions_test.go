@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// The conditions that a HostedCluster copies unchanged from its control plane: those that always exist, those that
-// exist only together with their subject, and those of single platforms.
+// The conditions that a HostedCluster copies unchanged from its control plane. Some always exist, some exist only
+// together with their subject, and some belong to single platforms.
 var (
 	alwaysRepeated = []string{
 		"ClusterVersionProgressing", "ClusterVersionReleaseAccepted", "ClusterVersionUpgradeable", "ClusterVersionAvailable", "Degraded",
@@ -50,7 +50,7 @@ func TestRepeatedConditions(t *testing.T) {
 		return found
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
-		t.Run("When all are "+string(status)+", all that are known should be repeated", func(t *testing.T) {
+		t.Run("When all reported conditions are "+string(status)+", the cluster should copy those that are known", func(t *testing.T) {
 			var reported []metav1.Condition
 			want := map[string]metav1.ConditionStatus{}
 			for _, conditionType := range all {
@@ -79,7 +79,8 @@ func TestRepeatedConditions(t *testing.T) {
 	})
 }
 
-// TestConditionsOfPlatforms tests operators that report conditions of AWS on every platform.
+// TestConditionsOfPlatforms checks that a cluster has only the conditions of its platform. Some operators report
+// conditions of AWS on every platform.
 func TestConditionsOfPlatforms(t *testing.T) {
 	var reported []metav1.Condition
 	for _, conditionTypes := range ofPlatforms {
@@ -89,7 +90,7 @@ func TestConditionsOfPlatforms(t *testing.T) {
 	}
 	platforms := []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.AWSPlatform, hyperv1.KubevirtPlatform}
 	for _, platformType := range platforms {
-		t.Run("a cluster on "+string(platformType)+" has those of its platform only", func(t *testing.T) {
+		t.Run("a cluster on "+string(platformType)+" has only the conditions of its platform", func(t *testing.T) {
 			s := withScope(reporting(reported...), func(s *scope) {
 				s.hc.Spec.Platform.Type = platformType
 				s.hc.Status.Conditions = reported // An earlier operator copied them all.
@@ -127,11 +128,11 @@ func TestConditionsOfReleases(t *testing.T) {
 		with []func(*scope)
 		want []string
 	}{
-		"4.20 reports none":                         {[]func(*scope){version("4.20.9")}, nil},
-		"4.20 reports none, and those of before go": {[]func(*scope){version("4.20.9"), unknown}, nil},
-		"4.21 reports one":                          {[]func(*scope){version("4.21.0-rc.1")}, later[:1]},
-		"4.22 reports two":                          {[]func(*scope){version("4.22.3")}, later[:2]},
-		"5.0 reports all":                           {[]func(*scope){version("5.0.0")}, later},
+		"4.20 reports none": {[]func(*scope){version("4.20.9")}, nil},
+		"4.20 reports none, and earlier conditions are removed": {[]func(*scope){version("4.20.9"), unknown}, nil},
+		"4.21 reports one": {[]func(*scope){version("4.21.0-rc.1")}, later[:1]},
+		"4.22 reports two": {[]func(*scope){version("4.22.3")}, later[:2]},
+		"5.0 reports all":  {[]func(*scope){version("5.0.0")}, later},
 		"an operator that reports more conditions than its release is copied": {[]func(*scope){version("4.20.9"), one}, later[:1]},
 		"a new cluster whose release is not read has all conditions":          {nil, later},
 		"a cluster without the conditions gets none during deletion":          {[]func(*scope){settled}, nil},
@@ -163,16 +164,16 @@ func TestWhyNotAvailable(t *testing.T) {
 		scope *scope
 		want  string
 	}{
-		"a component is missing": {withScope(reporting(missing)), "StatefulSetNotFound: no etcd yet"},
-		"nothing is reported":    {withScope(reporting()), "WaitingForAvailable: Waiting for the hosted control plane to become available"},
-		"the availability is unknown": {withScope(reporting(is("Available", "Unknown", "R", "m"))),
+		"a component is missing, it should be the reason":     {withScope(reporting(missing)), "StatefulSetNotFound: no etcd yet"},
+		"nothing is reported, it should report that it waits": {withScope(reporting()), "WaitingForAvailable: Waiting for the hosted control plane to become available"},
+		"the availability is unknown, it should report that it waits": {withScope(reporting(is("Available", "Unknown", "R", "m"))),
 			"WaitingForAvailable: Waiting for the hosted control plane to become available"},
-		"the configuration is invalid": {withScope(reporting(missing, badConfig)), "Config: bad configuration"},
-		"the release is invalid":       {withScope(reporting(missing, badRelease)), "Release: bad release"},
-		"both are":                     {withScope(reporting(missing, badRelease, badConfig)), "Config: bad configuration"},
-		"neither is":                   {withScope(reporting(missing, fine(badRelease), fine(badConfig))), "StatefulSetNotFound: no etcd yet"},
-		"the cluster is being deleted": {withScope(reporting(missing), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
-		"the cluster is being deleted and the API server still responds": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
+		"the configuration is invalid, it should be the reason":                                     {withScope(reporting(missing, badConfig)), "Config: bad configuration"},
+		"the release is invalid, it should be the reason":                                           {withScope(reporting(missing, badRelease)), "Release: bad release"},
+		"the configuration and the release are invalid, the configuration should be the reason":     {withScope(reporting(missing, badRelease, badConfig)), "Config: bad configuration"},
+		"the configuration and the release are valid, the missing component should be the reason":   {withScope(reporting(missing, fine(badRelease), fine(badConfig))), "StatefulSetNotFound: no etcd yet"},
+		"the cluster is being deleted, Available should be False":                                   {withScope(reporting(missing), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
+		"the cluster is being deleted and the API server still responds, Available should be False": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			c := available(reportedBy(test.scope.hcp), test.scope)
@@ -187,7 +188,7 @@ func TestWhyNotAvailable(t *testing.T) {
 // set to true is not.
 func TestObstacles(t *testing.T) {
 	for _, conditionType := range []hyperv1.ConditionType{"SupportedHostedCluster", "ValidConfiguration", "ValidReleaseImage"} {
-		t.Run("When "+string(conditionType)+" is false, it should be told", func(t *testing.T) {
+		t.Run("When "+string(conditionType)+" is false, it should be the obstacle", func(t *testing.T) {
 			s := withScope(reporting(is("Available", "False", "R", "m")), func(s *scope) { s.reject(conditionType, "Why", "what is wrong") })
 			NewWithT(t).Expect(available(s.hcp.Status.Conditions, s).Message).To(Equal("what is wrong"))
 			NewWithT(t).Expect(progressing(s, nil).Message).To(Equal("what is wrong"))

@@ -284,13 +284,13 @@ func TestIgnitionAvailable(t *testing.T) {
 		want     string
 		says     string
 	}{
-		"there is no server":                                {nil, "a.example", hyperv1.NodePort, "False/NotFound", ""},
-		"its address is to come":                            {having("Available", "True"), "", hyperv1.NodePort, "False/WaitingForAvailable", "ignition-server-proxy and ignition-server in namespace clusters-demo"},
-		"its Route is to come":                              {having("Available", "True"), "", hyperv1.Route, "False/WaitingForAvailable", "Route ignition-server in namespace clusters-demo"},
-		"it is published in an unsupported way":             {having("Available", "True"), "", hyperv1.S3, "False/WaitingForAvailable", `"S3"`},
-		"it is available":                                   {having("Available", "True"), "a.example", hyperv1.NodePort, "True/AsExpected", ""},
-		"it is no longer available":                         {having("Available", "False"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
-		"its condition is Progressing instead of Available": {having("Progressing", "True"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
+		"there is no server, it should be False":                                              {nil, "a.example", hyperv1.NodePort, "False/NotFound", ""},
+		"the address is not known yet, it should name the Services":                           {having("Available", "True"), "", hyperv1.NodePort, "False/WaitingForAvailable", "ignition-server-proxy and ignition-server in namespace clusters-demo"},
+		"the Route has no host yet, it should name the Route":                                 {having("Available", "True"), "", hyperv1.Route, "False/WaitingForAvailable", "Route ignition-server in namespace clusters-demo"},
+		"the server is published in an unsupported way, it should name the strategy":          {having("Available", "True"), "", hyperv1.S3, "False/WaitingForAvailable", `"S3"`},
+		"the server is available, it should be True":                                          {having("Available", "True"), "a.example", hyperv1.NodePort, "True/AsExpected", ""},
+		"the server is no longer available, it should be False":                               {having("Available", "False"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
+		"the condition of the server is Progressing instead of Available, it should be False": {having("Progressing", "True"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			c := ignitionAvailable(withScope(func(s *scope) {

@@ -105,7 +105,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// TestReportOfWhatCannotBeRead fails reads while the status is computed.
+// TestReportOfWhatCannotBeRead checks that a value that cannot be read stays in the status.
 func TestReportOfWhatCannotBeRead(t *testing.T) {
 	before := func() *hyperv1.HostedCluster {
 		hc := fixture.HostedCluster("clusters")
@@ -123,7 +123,7 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 		"get v1.Service clusters-demo/ignition-server-proxy":  func(s hyperv1.HostedClusterStatus) any { return s.IgnitionEndpoint },
 	} {
 		for _, mutate := range map[string]func(*scope){"": func(*scope) {}, "available": reporting(is("Available", "True", "AsExpected", ""))} {
-			t.Run("When it is not possible to "+refuse, func(t *testing.T) {
+			t.Run("When the server refuses to "+refuse+", the status should keep the last value", func(t *testing.T) {
 				g, d := NewWithT(t), newDesk(before())
 				d.refuse = refuse
 				s, err := d.reported(t, errors.New("a phase failed"), mutate)
@@ -156,7 +156,7 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestObservedCopies checks which of the Secrets beside a cluster its status names.
+// TestObservedCopies checks which of the Secrets in the cluster's namespace its status names.
 func TestObservedCopies(t *testing.T) {
 	others, going := ours("clusters", "demo-admin-kubeconfig"), ours("clusters", "demo-admin-kubeconfig")
 	others.Annotations[hyperv1.HostedClusterAnnotation] = "clusters/another"
@@ -251,22 +251,22 @@ func TestAnnounce(t *testing.T) {
 		available     string
 		want          []string
 	}{
-		"nothing changed":         {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m")}, "", nil},
-		"its words alone did":     {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "S", "n")}, "", nil},
-		"it is not known yet":     {nil, []metav1.Condition{is("A", "Unknown", "R", "m")}, "", nil},
-		"it is no longer known":   {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "Unknown", "S", "n")}, "", []string{"Normal S A is Unknown: n"}},
-		"it is new":               {nil, []metav1.Condition{is("A", "True", "R", "m"), is("B", "False", "S", "n")}, "", []string{"Normal R A is True: m", "Normal S B is False: n"}},
-		"others stay":             {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m"), is("B", "True", "S", "n")}, "", []string{"Normal S B is True: n"}},
-		"it was available before": {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "true", []string{"Warning R Available is False: m"}},
-		"its outcome is unknown":  {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "false", []string{"Normal R Available is False: m"}},
-		"the user has to fix it":  {nil, []metav1.Condition{is("ValidReleaseImage", "False", "R", "m")}, "", []string{"Warning R ValidReleaseImage is False: m"}},
-		"there is much to tell":   {nil, []metav1.Condition{is("A", "True", "R", long)}, "", []string{"Normal R A is True: " + long[:897] + "..."}},
-		"new conditions without a message are good": {[]metav1.Condition{is("C", "Unknown", "R", "m"), is("D", "False", "R", "m")},
+		"nothing changed, it should emit no event":                       {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m")}, "", nil},
+		"only the reason and message changed, it should emit no event":   {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "S", "n")}, "", nil},
+		"a new condition is Unknown, it should emit no event":            {nil, []metav1.Condition{is("A", "Unknown", "R", "m")}, "", nil},
+		"a condition becomes Unknown, it should emit an event":           {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "Unknown", "S", "n")}, "", []string{"Normal S A is Unknown: n"}},
+		"two conditions are new, it should emit an event for each":       {nil, []metav1.Condition{is("A", "True", "R", "m"), is("B", "False", "S", "n")}, "", []string{"Normal R A is True: m", "Normal S B is False: n"}},
+		"one of two conditions is new, it should emit one event":         {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m"), is("B", "True", "S", "n")}, "", []string{"Normal S B is True: n"}},
+		"the cluster was available before, it should emit a warning":     {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "true", []string{"Warning R Available is False: m"}},
+		"the cluster was never available, it should emit a normal event": {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "false", []string{"Normal R Available is False: m"}},
+		"the user has to fix a condition, it should emit a warning":      {nil, []metav1.Condition{is("ValidReleaseImage", "False", "R", "m")}, "", []string{"Warning R ValidReleaseImage is False: m"}},
+		"the message is too long, it should truncate it":                 {nil, []metav1.Condition{is("A", "True", "R", long)}, "", []string{"Normal R A is True: " + long[:897] + "..."}},
+		"new conditions without a message are good, it should emit no event": {[]metav1.Condition{is("C", "Unknown", "R", "m"), is("D", "False", "R", "m")},
 			[]metav1.Condition{is("A", "True", "R", ""), is("Degraded", "False", "R", ""), is("C", "True", "R", ""), is("D", "True", "R", "")}, "", nil},
-		"a new condition without a message is bad": {nil, []metav1.Condition{is("A", "False", "R", "")}, "", []string{"Normal R A is False: R"}},
-		"it recovers without a message":            {[]metav1.Condition{is("D", "False", "R", "m")}, []metav1.Condition{is("D", "True", "R", "")}, "true", []string{"Normal R D is True: R"}},
-		"it is available for the first time":       {nil, []metav1.Condition{is("Available", "True", "R", "")}, "", []string{"Normal R Available is True: R"}},
-		"there is just a little":                   {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
+		"a new condition without a message is bad, it should emit an event with the reason": {nil, []metav1.Condition{is("A", "False", "R", "")}, "", []string{"Normal R A is False: R"}},
+		"a condition recovers without a message, it should emit an event":                   {[]metav1.Condition{is("D", "False", "R", "m")}, []metav1.Condition{is("D", "True", "R", "")}, "true", []string{"Normal R D is True: R"}},
+		"the cluster is available for the first time, it should emit an event":              {nil, []metav1.Condition{is("Available", "True", "R", "")}, "", []string{"Normal R Available is True: R"}},
+		"the message has the maximum length, it should not truncate it":                     {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)

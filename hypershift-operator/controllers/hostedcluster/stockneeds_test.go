@@ -28,8 +28,8 @@ import (
 	"github.com/openshift/hypershift/support/monitoringcrds"
 )
 
-// TestStockOperatorNeeds takes away what the operators of an OpenShift release use, one at a time, and checks that the
-// HostedCluster names it.
+// TestStockOperatorNeeds removes what the operators of an OpenShift release need, one thing at a time. It checks that
+// the HostedCluster reports what is missing.
 func TestStockOperatorNeeds(t *testing.T) {
 	c := fixture.Start(t)
 	fixture.Install(t, monitoringcrds.Definitions()...)
@@ -45,7 +45,7 @@ func TestStockOperatorNeeds(t *testing.T) {
 		"roles": &rbacv1.RoleList{}, "rolebindings": &rbacv1.RoleBindingList{},
 		"hostedcontrolplanes": &hyperv1.HostedControlPlaneList{},
 	} {
-		t.Run("the right to list "+resource, func(t *testing.T) { stock.withoutRight(t, resource, list) })
+		t.Run("When the right to list "+resource+" is missing, conditions should report it", func(t *testing.T) { stock.withoutRight(t, resource, list) })
 	}
 	deployments := &appsv1.DeploymentList{}
 	NewWithT(t).Expect(c.List(t.Context(), deployments, client.InNamespace(stock.hosted()))).To(Succeed())
@@ -57,7 +57,7 @@ func TestStockOperatorNeeds(t *testing.T) {
 				continue
 			}
 			mounted++
-			t.Run(missing+" of "+deployment.Name, func(t *testing.T) { stock.withoutVolume(t, volume.Name, missing) })
+			t.Run("When "+missing+" of "+deployment.Name+" is missing, conditions should report it", func(t *testing.T) { stock.withoutVolume(t, volume.Name, missing) })
 		}
 	}
 	NewWithT(t).Expect(mounted).To(BeNumerically(">", 0), "the operators mount Secrets and ConfigMaps")

@@ -28,9 +28,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// stockOperator is a fake of the control-plane-operator in an OpenShift release. It has the same requirements for the
-// management cluster as the real one: it watches the monitoring kinds, and creates pods for which it sets only the
-// user.
+// stockOperator is a fake of the control-plane-operator in an OpenShift release. It needs the same of the management
+// cluster as the real one. It watches the monitoring kinds, and creates pods for which it sets only the user.
 type stockOperator struct {
 	*world
 	// restarts is the number of times that it has exited.
@@ -233,7 +232,8 @@ func TestStockOperatorLevels(t *testing.T) {
 	}
 }
 
-// TestAuthenticationReader lets the PKI operator of a payload read the authentication settings of its metrics endpoint.
+// TestAuthenticationReader checks that the PKI operator of a payload may read the authentication settings of its
+// metrics endpoint.
 func TestAuthenticationReader(t *testing.T) {
 	c := fixture.Start(t)
 	payload, product := newStockOperator(t, c, "reads-authentication", nil), newWorld(t, c, "reads-nothing")

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/dataguard"
 )
 
-// observeTerminating reports objects of the control plane that cannot be made again and are being deleted. The time
-// until they are gone is the last time for a backup: a volume stays until its pod stops.
+// observeTerminating reports irreplaceable objects of the control plane that are being deleted. They can be backed up
+// until they are gone: a volume stays until its pod stops.
 func (r *Reconciler) observeTerminating(ctx context.Context, s *scope) error {
 	conditionType := hyperv1.ControlPlaneDataRetained
 	if s.hcp == nil || !s.hc.DeletionTimestamp.IsZero() || !s.hcp.DeletionTimestamp.IsZero() {
@@ -26,7 +26,7 @@ func (r *Reconciler) observeTerminating(ctx context.Context, s *scope) error {
 		return nil
 	}
 	var names []string
-	// The control-plane-operator gives up the volume of a member that it replaces.
+	// The control-plane-operator itself deletes the volume of a member that it replaces.
 	if !condition.IsTrue(reportedBy(s.hcp), string(hyperv1.EtcdRecoveryActive)) {
 		claims, err := r.terminating(ctx, s.namespace, "PersistentVolumeClaim", dataguard.GuardsClaim)
 		if err != nil {

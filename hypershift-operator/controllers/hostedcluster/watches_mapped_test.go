@@ -45,25 +45,25 @@ func TestMapped(t *testing.T) {
 		refuse string
 		want   []reconcile.Request
 	}{
-		"two clusters read the object": {inside("clusters", fixture.TrustBundle, nil), "",
+		"two clusters read the object, it should reconcile both": {inside("clusters", fixture.TrustBundle, nil), "",
 			requestsOf("clusters", "demo", "second")},
-		"the object is read by two clusters and its annotation names one of them": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
+		"the object is read by two clusters and its annotation names one of them, it should reconcile both": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
 			requestsOf("clusters", "demo", "demo", "second")},
-		"its annotation names no cluster":                    {inside("clusters", "x", to("demo")), "", nil},
-		"its namespace is no hosted one":                     {inside("pretends", "x", nil), "", nil},
-		"its namespace is hosted":                            {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
-		"its namespace is, whatever it says":                 {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
-		"its annotation names the cluster of another tenant": {inside("a", "x", to("clusters/demo")), "", nil},
-		"an object in the agent namespace names a cluster that uses it": {inside("agents", "x", to("clusters/second")), "",
+		"its annotation names no cluster, it should reconcile none":                                                          {inside("clusters", "x", to("demo")), "", nil},
+		"the namespace is not a hosted one, it should reconcile none":                                                        {inside("pretends", "x", nil), "", nil},
+		"the namespace is hosted, it should reconcile its cluster":                                                           {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
+		"the namespace is hosted and the annotation names another cluster, it should reconcile the cluster of the namespace": {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
+		"its annotation names the cluster of another tenant, it should reconcile none":                                       {inside("a", "x", to("clusters/demo")), "", nil},
+		"an object in the agent namespace names a cluster that uses it, it should reconcile that cluster": {inside("agents", "x", to("clusters/second")), "",
 			requestsOf("clusters", "second")},
-		"other agents point there":   {inside("agents", "x", to("clusters/demo")), "", nil},
-		"agents point to no cluster": {inside("agents", "x", to("clusters/gone")), "", nil},
-		"it is in the operator's namespace": {inside("hypershift", "x", to("clusters/demo")), "",
+		"an object in the agent namespace names a cluster that does not use it, it should reconcile none": {inside("agents", "x", to("clusters/demo")), "", nil},
+		"an object in the agent namespace names a missing cluster, it should reconcile none":              {inside("agents", "x", to("clusters/gone")), "", nil},
+		"the object is in the operator's namespace, it should reconcile the named cluster": {inside("hypershift", "x", to("clusters/demo")), "",
 			requestsOf("clusters", "demo")},
-		"it is a hosted namespace": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
+		"the object is a hosted namespace, it should reconcile its cluster": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
 			requestsOf("clusters", "demo")},
-		"its namespace cannot be read": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
-		"clusters cannot be listed": {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList",
+		"the namespace cannot be read, it should reconcile none": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
+		"clusters cannot be listed, it should reconcile the cluster of the namespace": {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList",
 			requestsOf("clusters", "demo")},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestReadObjects(t *testing.T) {
 		edit func(*hyperv1.HostedCluster)
 		want []string
 	}{
-		"nothing more":            {func(*hyperv1.HostedCluster) {}, nil},
+		"no optional reference":   {func(*hyperv1.HostedCluster) {}, nil},
 		"no etcd":                 {without, nil},
 		"an audit webhook":        {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
 		"a signing key":           {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
@@ -107,12 +107,12 @@ func TestReadObjects(t *testing.T) {
 		"backups": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: "age"}}
 		}, []string{"age"}},
-		"backups elsewhere": {func(hc *hyperv1.HostedCluster) {
+		"backups in S3": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: "age"},
 				Storage: hyperv1.AutomatedEtcdBackupStorage{S3: &hyperv1.HCPEtcdBackupS3{Credentials: hyperv1.SecretReference{Name: "s3"}}}}
 		}, []string{"age", "s3"}},
 	} {
-		t.Run("When there is "+name, func(t *testing.T) {
+		t.Run("When there is "+name+", the cluster should read exactly what it references", func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
 			test.edit(hc)
 			NewWithT(t).Expect(newDesk().readBy(hc)).To(ConsistOf(append(append([]string{}, always...), test.want...)))
@@ -144,10 +144,10 @@ func TestWhenMonitored(t *testing.T) {
 		crd, refuse string
 		want        []reconcile.Request
 	}{
-		"its kind comes":     {"servicemonitors.monitoring.coreos.com", "", both},
-		"another kind comes": {"things.example.com", "", nil},
-		"a CRD of another group with the same kind is created": {"servicemonitors.othermonitoring.coreos.com", "", nil},
-		"clusters cannot be listed":                            {"podmonitors.monitoring.coreos.com", "list v1beta1.HostedClusterList", nil},
+		"a CRD of the Prometheus operator is created, it should reconcile all clusters":  {"servicemonitors.monitoring.coreos.com", "", both},
+		"an unrelated CRD is created, it should reconcile none":                          {"things.example.com", "", nil},
+		"a CRD of another group with the same kind is created, it should reconcile none": {"servicemonitors.othermonitoring.coreos.com", "", nil},
+		"clusters cannot be listed, it should reconcile none":                            {"podmonitors.monitoring.coreos.com", "list v1beta1.HostedClusterList", nil},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(fixture.HostedCluster("clusters"), second)

@@ -27,7 +27,7 @@ const (
 )
 
 // apiProxyConfig returns the MachineConfig that gives the nodes of an OpenShift cluster a local address of the API
-// server. former is the one that 0.1.0 would have made; it is empty if that one is the same.
+// server. former is the MachineConfig that version 0.1.0 would have rendered; it is empty if config is the same.
 func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (config, former string, err error) {
 	host, port, err := r.publishedAPI(ctx, s)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *scope) apiTunnel(direct bool) (string, error) {
 	return net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
 }
 
-// forwarderImage returns the image of HAProxy or, for a tunnel, that of the payload's control-plane-operator, which can
-// connect through a proxy. It uses the pool's payload, so that another release of the control plane does not replace
+// forwarderImage returns the image of HAProxy or, for a tunnel, that of the payload's control-plane-operator, which
+// can connect through a proxy. It uses the pool's payload, so that an update of the control plane does not replace
 // machines.
 func (s *scope) forwarderImage(tunnel bool) (string, error) {
 	tag, named := proxyImageTag, s.pool.Annotations[hyperv1.HAProxyImageAnnotation]

@@ -17,8 +17,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// apiServiceNames are the names of the API server's Service. A domain such as .svc does not count: clusters list it for
-// their own Services, and it says nothing about the path of nodes.
+// apiServiceNames are the names of the API server's Service. A domain such as .svc is not enough: clusters list it for
+// their own Services, whether or not nodes reach the API server directly.
 var apiServiceNames = []string{
 	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 }
@@ -98,8 +98,9 @@ func firstNetworks(hc *hyperv1.HostedCluster) []netip.Prefix {
 	return parsed
 }
 
-// reachedAPIDirectly is the decision of 0.1.0, which searched noProxy for texts. Machines that it configured keep the
-// decision until their configuration changes for another reason, because another one would replace them.
+// reachedAPIDirectly is the check of version 0.1.0, which searched noProxy for substrings. Machines that 0.1.0
+// configured keep its result until their configuration changes for another reason, because a different result would
+// replace them.
 func (s *scope) reachedAPIDirectly() bool {
 	proxy := httpsProxyOf(s.hc)
 	if proxy == nil {

@@ -15,35 +15,36 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestAPITunnel has clusters whose API server is published at api.example.com:31443, with the local address
-// 172.20.0.1:6443, the Service network 172.31.0.0/16 and the pod network 10.132.0.0/14.
+// TestAPITunnel checks when nodes reach the API server through the proxy. The API server is published at
+// api.example.com:31443. The local address is 172.20.0.1:6443, the Service network 172.31.0.0/16 and the pod network
+// 10.132.0.0/14.
 func TestAPITunnel(t *testing.T) {
 	const proxy, through = "http://proxy.example:3128", "proxy.example:3128"
 	for name, tc := range map[string]struct{ https, noProxy, want, fails string }{
-		"a cluster without a proxy connects directly":   {},
-		"a cluster with a proxy uses it":                {https: proxy, want: through},
-		"the default port is that of the scheme":        {https: "https://proxy.example", want: "proxy.example:443"},
-		"a password stays out of the command line":      {https: "http://user:secret@proxy.example:3128", want: through},
-		"an httpsProxy that is not a URL is refused":    {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is not a URL"},
-		"the published name is an exception":            {https: proxy, noProxy: "other.example, API.example.com"},
-		"the published name with its port is one":       {https: proxy, noProxy: "api.example.com:31443"},
-		"the published name with another port is none":  {https: proxy, noProxy: "api.example.com:6443", want: through},
-		"a longer name is none":                         {https: proxy, noProxy: "api.example.com.net,my-api.example.com", want: through},
-		"the domain of the published name is one":       {https: proxy, noProxy: ".example.com"},
-		"the domain without a dot is one":               {https: proxy, noProxy: "example.com"},
-		"a domain that ends alike is none":              {https: proxy, noProxy: ".ample.com", want: through},
-		"an asterisk is one":                            {https: proxy, noProxy: "*"},
-		"the local address is one":                      {https: proxy, noProxy: "172.20.0.1"},
-		"a longer address is none":                      {https: proxy, noProxy: "172.20.0.10,1.172.20.0.1", want: through},
-		"a network with the local address is one":       {https: proxy, noProxy: "172.16.0.0/12"},
-		"the name of the Service is one":                {https: proxy, noProxy: "localhost,kubernetes.default.svc"},
-		"a name that begins like the Service's is none": {https: proxy, noProxy: "kubernetes.example.org", want: through},
-		"the domain of all Services is none":            {https: proxy, noProxy: ".svc,.cluster.local", want: through},
-		"the Service network is one":                    {https: proxy, noProxy: "192.0.2.0/24,172.31.0.0/16"},
-		"the pod network is one":                        {https: proxy, noProxy: "10.132.0.0/14"},
-		"a network around the pod network is one":       {https: proxy, noProxy: "10.0.0.0/8"},
-		"a part of the pod network is none":             {https: proxy, noProxy: "10.132.0.0/16", want: through},
-		"text that is neither is ignored":               {https: proxy, noProxy: ",10.0.0.0/99,://", want: through},
+		"a cluster without a proxy connects directly":                                 {},
+		"a cluster with a proxy uses it":                                              {https: proxy, want: through},
+		"the default port is that of the scheme":                                      {https: "https://proxy.example", want: "proxy.example:443"},
+		"a password stays out of the command line":                                    {https: "http://user:secret@proxy.example:3128", want: through},
+		"an httpsProxy that is not a URL is refused":                                  {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is not a URL"},
+		"the published name in noProxy disables the proxy":                            {https: proxy, noProxy: "other.example, API.example.com"},
+		"the published name with its port in noProxy disables the proxy":              {https: proxy, noProxy: "api.example.com:31443"},
+		"the published name with another port in noProxy does not disable the proxy":  {https: proxy, noProxy: "api.example.com:6443", want: through},
+		"a longer name in noProxy does not disable the proxy":                         {https: proxy, noProxy: "api.example.com.net,my-api.example.com", want: through},
+		"the domain of the published name in noProxy disables the proxy":              {https: proxy, noProxy: ".example.com"},
+		"the domain without a dot in noProxy disables the proxy":                      {https: proxy, noProxy: "example.com"},
+		"a domain that ends alike in noProxy does not disable the proxy":              {https: proxy, noProxy: ".ample.com", want: through},
+		"an asterisk in noProxy disables the proxy":                                   {https: proxy, noProxy: "*"},
+		"the local address in noProxy disables the proxy":                             {https: proxy, noProxy: "172.20.0.1"},
+		"a longer address in noProxy does not disable the proxy":                      {https: proxy, noProxy: "172.20.0.10,1.172.20.0.1", want: through},
+		"a network with the local address in noProxy disables the proxy":              {https: proxy, noProxy: "172.16.0.0/12"},
+		"the name of the Service in noProxy disables the proxy":                       {https: proxy, noProxy: "localhost,kubernetes.default.svc"},
+		"a name that begins like the Service's in noProxy does not disable the proxy": {https: proxy, noProxy: "kubernetes.example.org", want: through},
+		"the domain of all Services in noProxy does not disable the proxy":            {https: proxy, noProxy: ".svc,.cluster.local", want: through},
+		"the Service network in noProxy disables the proxy":                           {https: proxy, noProxy: "192.0.2.0/24,172.31.0.0/16"},
+		"the pod network in noProxy disables the proxy":                               {https: proxy, noProxy: "10.132.0.0/14"},
+		"a network around the pod network in noProxy disables the proxy":              {https: proxy, noProxy: "10.0.0.0/8"},
+		"a part of the pod network in noProxy does not disable the proxy":             {https: proxy, noProxy: "10.132.0.0/16", want: through},
+		"invalid entries in noProxy are ignored":                                      {https: proxy, noProxy: ",10.0.0.0/99,://", want: through},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
@@ -59,7 +60,7 @@ func TestAPITunnel(t *testing.T) {
 	}
 }
 
-// TestPathOfEarlierOperator has pools that 0.1.0 configured for another path to the API server. They keep their hash
+// TestPathOfEarlierOperator checks pools for which 0.1.0 chose another path to the API server. They keep their hash
 // until their configuration changes.
 func TestPathOfEarlierOperator(t *testing.T) {
 	for noProxy, direct := range map[string]bool{".example": false, "kubernetes.example.org": true} {

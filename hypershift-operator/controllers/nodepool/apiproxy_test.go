@@ -116,7 +116,7 @@ func TestAPIProxyConfig(t *testing.T) {
 	})
 }
 
-// TestPartOfLocalAPI: a user may set only the address, or only the port.
+// TestPartOfLocalAPI checks that a user may set only the address, or only the port.
 func TestPartOfLocalAPI(t *testing.T) {
 	for name, test := range map[string]struct {
 		chosen  hyperv1.APIServerNetworking
@@ -144,7 +144,8 @@ func TestPartOfLocalAPI(t *testing.T) {
 	})
 }
 
-// TestTunnelEnds: a proxy without a port uses the default port of its scheme. A proxy without a host is invalid.
+// TestTunnelEnds checks that a proxy without a port uses the default port of its scheme, and that a proxy without a
+// host is invalid.
 func TestTunnelEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		configuration *hyperv1.ClusterConfiguration

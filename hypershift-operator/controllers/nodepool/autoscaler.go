@@ -34,9 +34,9 @@ const (
 	autoscalerTaints = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
-// These values are the part of a machine that is not available to pods, whatever its distribution. The kernel maps each
-// page of 4096 bytes with a structure of 64 bytes. Firmware and kernel use some of the rest. The kubelet evicts pods at
-// 100 MiB of free memory and at 10 % of free disk, of which the file system reserves 5 % for itself.
+// These values are the part of a machine that is not available to pods, whatever its distribution. The kernel maps
+// each page of 4096 bytes with a structure of 64 bytes. Firmware and kernel use some of the rest. The kubelet evicts
+// pods at 100 MiB of free memory and at 10 % of free disk. The file system reserves another 5 % of the disk.
 const (
 	pageTablesShare = 64
 	kernelMemory    = 256 << 20
@@ -82,7 +82,7 @@ func (s *scope) roomOfNode() map[string]string {
 		autoscalerMemory: mebibytes(memory),
 		autoscalerPods:   strconv.Itoa(int(s.distribution().MaxPods)),
 	}
-	// On an error they stay empty, and the phase of autoscaling reports it.
+	// On an error, both stay empty, and the autoscaling phase reports the error.
 	room[autoscalerLabels], room[autoscalerTaints], _ = s.marksOfNode()
 	if disk := have.StorageEphemeral().Value(); disk > 0 {
 		room[autoscalerDisk] = mebibytes(disk / 100 * diskPercent)

@@ -54,14 +54,14 @@ func TestTellAutoscaler(t *testing.T) {
 			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{corev1.LabelTopologyZone: ""} }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
 		"When the user sets node labels, it should add them to the labels, even with an empty value": {
 			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{"a": "", "rack": "r1"} }, map[string]string{"labels": "a=,hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,rack=r1,topology.kubernetes.io/zone=az1"}},
-		"When a node label contains another one, it should leave the label out": {func(s *scope) {
+		"When a node label's value contains a second label, it should leave out both": {func(s *scope) {
 			s.pool.Spec.NodeLabels = map[string]string{"rack": "r1,node-role.kubernetes.io/control-plane="}
 			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}}
 		}, map[string]string{
 			"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,topology.kubernetes.io/zone=az1",
 			"taints": "own:NoExecute",
 		}},
-		"When a taint contains another one, it should set neither labels nor taints": {func(s *scope) {
+		"When a taint's value contains a second taint, it should set neither labels nor taints": {func(s *scope) {
 			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Value: "a:NoSchedule,b=c", Effect: corev1.TaintEffectNoExecute}}
 		}, map[string]string{"labels": ""}},
 		"When the zone's name contains a label, it should leave the zone out of the labels": {

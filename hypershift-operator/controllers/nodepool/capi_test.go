@@ -152,7 +152,8 @@ func TestReconcileMachines(t *testing.T) {
 	}
 }
 
-// TestApplyTemplate: the template's name depends on the fields that replace machines; the other fields change in place.
+// TestApplyTemplate checks that the template's name depends only on the fields that replace machines, and that the
+// other fields change in place.
 func TestApplyTemplate(t *testing.T) {
 	w := inMemory(t)
 	s := configured(func(*scope) {})

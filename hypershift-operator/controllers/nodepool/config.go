@@ -36,14 +36,14 @@ const (
 type config struct {
 	// raw contains all documents, sorted by their text.
 	raw string
-	// hash replaces the pool's machines when it changes. hashWithoutVersion distinguishes a changed configuration from a
-	// changed version.
+	// A change of hash replaces the pool's machines. hashWithoutVersion does not include the version of the release:
+	// it shows whether the configuration or only the version has changed.
 	hash, hashWithoutVersion string
 	// format is the format in which machines read their first-boot configuration.
 	format hyperv1.UserDataFormat
 	// stream is the operating system stream; empty if the release has only one.
 	stream string
-	// trustBundle is an input of the hashes that the token Secret needs too.
+	// trustBundle is an input of the hashes. The token Secret needs it too.
 	trustBundle string
 	// formerAPIProxy replaces the first document for machines that 0.1.0 configured; empty if both are the same.
 	formerAPIProxy string
@@ -86,8 +86,8 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{RequeueAfter: again}, r.tellUpdating(ctx, s)
 }
 
-// render sets the configuration. A pool that 0.1.0 configured keeps that version's path to the API server, because
-// another one would replace its machines.
+// render sets the configuration. A pool that 0.1.0 configured keeps that version's path to the API server, because a
+// different path would replace its machines.
 func (s *scope) render(documents []string) error {
 	if s.config.formerAPIProxy != "" {
 		former := append([]string{s.config.formerAPIProxy}, documents[1:]...)
@@ -253,8 +253,8 @@ func (s *scope) nodeImages() []string {
 	return images
 }
 
-// hashConfig computes the hash whose change replaces the pool's machines. It includes only the names of the pull secret
-// and the trust bundle, because nodes take changed content in place.
+// hashConfig computes the hash whose change replaces the pool's machines. It includes only the names of the pull
+// secret and the trust bundle, because nodes apply changed content in place.
 func (s *scope) hashConfig() error {
 	var err error
 	s.config.hash, s.config.hashWithoutVersion, err = s.hashes(s.config.stream)

@@ -157,7 +157,7 @@ func TestReconcileConfig(t *testing.T) {
 	}
 }
 
-// TestConfigDocuments: the order of ConfigMaps does not matter.
+// TestConfigDocuments checks that the order of ConfigMaps does not matter.
 func TestConfigDocuments(t *testing.T) {
 	w, s, _ := configuring(t)
 	w.holds("clusters", "two", machineConfig("b")+"---\n"+machineConfig("a"), nil)
@@ -176,7 +176,8 @@ func TestConfigDocuments(t *testing.T) {
 	w.Expect(s.conditions[hyperv1.NodePoolUpdatingConfigConditionType].Message).To(ContainSubstring(first.hashWithoutVersion))
 }
 
-// TestOpenShiftDocuments: the control plane's own parts are included, and the reconcile waits for them.
+// TestOpenShiftDocuments checks that the control plane's own parts are included, and that the reconcile waits for
+// them.
 func TestOpenShiftDocuments(t *testing.T) {
 	w, s, _ := configuring(t)
 	s.release = fixture.Payloads()[fixture.OCPImage]
@@ -214,7 +215,8 @@ func TestNodeImagesAndApplier(t *testing.T) {
 	g.Expect(s.applier()).To(Equal(nodeinput.ByNodeAgent))
 }
 
-// TestCheckConfig: registries that nodes need must not be blocked, and mirrors must be valid.
+// TestCheckConfig checks that a configuration is rejected if it blocks a registry that nodes need, or if a mirror is
+// invalid.
 func TestCheckConfig(t *testing.T) {
 	blocked := func(s *scope, registry string) {
 		s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{BlockedRegistries: []string{registry}}}}

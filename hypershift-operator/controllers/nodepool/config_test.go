@@ -158,7 +158,7 @@ func TestResourcesName(t *testing.T) {
 
 func TestNodesFollowTLSProfile(t *testing.T) {
 	for version, follows := range map[string]bool{"4.22.9": false, "4.23.0": true, "5.1.0": true} {
-		t.Run("When the TLS profile of a cluster of "+version+" changes, it should replace nodes that are configured with it, and no others", func(t *testing.T) {
+		t.Run("When the TLS profile changes in version "+version+", it should replace nodes only if the version configures nodes with the profile", func(t *testing.T) {
 			g, hc, traits := NewWithT(t), fixture.HostedCluster("clusters"), distributions.Of(releaseinfo.OpenShift)
 			before, err := globalConfig(hc, traits, version)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -299,8 +299,8 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.tokenOf(old).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation))
 		s.Expect(s.condition("UpdatingConfig").Status).To(Equal(corev1.ConditionTrue))
 
-		// An expiration, as if a reconcile had not observed the machine yet, and another token, as after the
-		// ignition-server's rotation.
+		// Set an expiration, as if an earlier reconcile had not observed the machine yet. Set a new token, as if the
+		// ignition-server had rotated it.
 		token := s.tokenOf(old)
 		token.Annotations[hyperv1.IgnitionServerTokenExpirationTimestampAnnotation] = "2026-11-20T14:00:00Z"
 		token.Data["token"] = []byte("rotated")

@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// live reconciles a new pool until it has a MachineDeployment. The process fails at one of the writes, and is
-// restarted.
+// live reconciles a new pool until it has a MachineDeployment, and returns the number of writes. The operator crashes
+// after write failAt and is restarted; zero means no crash.
 func (s *world) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
@@ -41,7 +41,7 @@ func TestCrash(t *testing.T) {
 	c := fixture.Start(t)
 	writes := newWorld(t, c, "whole").live(0)
 	for failAt := int64(1); failAt <= writes; failAt++ {
-		t.Run(fmt.Sprintf("When the process dies after write %d, it should make one of each", failAt), func(t *testing.T) {
+		t.Run(fmt.Sprintf("When the process dies after write %d, it should create each object exactly once", failAt), func(t *testing.T) {
 			s := newWorld(t, c, fmt.Sprintf("crash-%d", failAt))
 			s.live(failAt)
 			secrets := &corev1.SecretList{}

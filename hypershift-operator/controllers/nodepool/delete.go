@@ -71,9 +71,9 @@ func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) (left string, er
 	return left, errors.Join(failures...)
 }
 
-// deleteOne deletes an object that has the pool's name, and reports whether it is gone. Two clusters can have control
-// plane namespaces of the same name, of which one was refused. An object of another pool is therefore not deleted.
-// Cluster API does not delete paused objects, so deleteOne removes the pause.
+// deleteOne deletes an object that has the pool's name, and reports whether it is gone. It does not delete an object
+// of another pool. Such an object can exist if the operator refused this cluster because another one has the same
+// control plane namespace. Cluster API does not delete paused objects, so deleteOne removes the pause.
 func (r *Reconciler) deleteOne(ctx context.Context, s *scope, obj client.Object) (bool, error) {
 	key := ctrlKey(s.namespace(), s.pool.Name)
 	if err := r.Client.Get(ctx, key, obj); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestDeleteOne: an annotation identifies the owner of an object with the pool's name.
+// TestDeleteOne checks that an annotation identifies the owner of an object with the pool's name.
 func TestDeleteOne(t *testing.T) {
 	for _, tc := range []struct {
 		name, owner string

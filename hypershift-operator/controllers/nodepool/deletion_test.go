@@ -22,12 +22,13 @@ import (
 
 const holder = "somebody.example/holds"
 
-// TestDeletionWaits: the objects that create machines are deleted first; all others stay until the machines are gone.
+// TestDeletionWaits checks that the objects that create machines are deleted first, and that all others stay until the
+// machines are gone.
 func TestDeletionWaits(t *testing.T) {
 	for kind, obj := range map[string]client.Object{
 		"MachineHealthCheck": &clusterv1.MachineHealthCheck{}, "MachineDeployment": &clusterv1.MachineDeployment{}, "MachineSet": &clusterv1.MachineSet{},
 	} {
-		t.Run("When a "+kind+" is still there, it should wait for it and say so", func(t *testing.T) {
+		t.Run("When a "+kind+" still exists, the pool should wait and name it in a condition", func(t *testing.T) {
 			s := startInMemory(t, nil)
 			key := ctrlKey(s.hosted(), fixture.PoolName)
 			if err := s.client.Get(t.Context(), key, obj); err != nil {
@@ -143,7 +144,8 @@ func withVersionOf[T client.Object](t *testing.T, w *world, obj T) T {
 	return fresh
 }
 
-// TestDeletionOfStrangers: a pool in another cluster's namespace owns nothing there, and is deleted at once.
+// TestDeletionOfStrangers checks that a pool in another cluster's namespace owns nothing there, and is deleted at
+// once.
 func TestDeletionOfStrangers(t *testing.T) {
 	s := startInMemory(t, nil)
 	namespace := &corev1.Namespace{}
@@ -166,7 +168,7 @@ func TestDeletionOfStrangers(t *testing.T) {
 	s.Expect(s.templates()).To(HaveLen(1))
 }
 
-// TestDeleteTemplates: no templates are listed if the platform has none, or is not served.
+// TestDeleteTemplates checks that no templates are listed if the platform has none, or is not served.
 func TestDeleteTemplates(t *testing.T) {
 	for name, test := range map[string]struct {
 		served bool

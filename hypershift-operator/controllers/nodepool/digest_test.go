@@ -37,7 +37,7 @@ func (b *builds) push(tag, build string) (tagged, pinned string) {
 	return tagged, b.registry.Push(b.t, tagged, image)
 }
 
-// restart clears the cache of what was read from the registry.
+// restart simulates a restart of the operator, which clears the cache of releases.
 func (b *builds) restart() { b.Releases = release.NewReader(nil) }
 
 func (b *builds) userData() string {

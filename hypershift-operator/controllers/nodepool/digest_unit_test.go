@@ -43,7 +43,8 @@ func TestRememberRelease(t *testing.T) {
 	}
 }
 
-// TestRememberRefused: the first release must be recorded, because otherwise it would later count as another release.
+// TestRememberRefused checks that the reconcile fails if the first release cannot be recorded. Otherwise that release
+// would later count as a different one.
 func TestRememberRefused(t *testing.T) {
 	w := inMemory(t)
 	_, s := gated()

@@ -51,7 +51,7 @@ func (s *world) hold(held bool) {
 	s.Expect(s.client.Update(s.t.Context(), md)).To(Succeed())
 }
 
-// deletions are the disruptions of a pool's deletion.
+// deletions tests disruptions of a pool's deletion.
 func deletions(t *testing.T, c client.WithWatch) {
 	t.Run("When a paused NodePool is deleted, it should resume its MachineDeployment, so that it can be deleted", func(t *testing.T) {
 		s := newWorld(t, c, "paused-deleted")
@@ -127,7 +127,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 	})
 }
 
-// disruptions are what users and outages do to an existing pool.
+// disruptions tests what users and outages do to an existing pool.
 func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When the release cannot be read, it should still pause and resume the MachineDeployment", func(t *testing.T) {
 		s := newWorld(t, c, "pause-outage")
@@ -248,7 +248,7 @@ func TestReportMachinesThatGo(t *testing.T) {
 		"a pool whose last machine is going has none, and is not well for it")
 }
 
-// TestPausedPool: a pool that is created paused reports its problems, and no object is created.
+// TestPausedPool checks that a pool that is created paused reports its problems, and that no object is created.
 func TestPausedPool(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "paused-from-birth")

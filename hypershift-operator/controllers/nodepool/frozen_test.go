@@ -25,7 +25,8 @@ import (
 
 var updateFrozen = flag.Bool("update", false, "write the golden file again")
 
-// frozenFile holds what rolls a pool. `make verify-frozen` compares it with the last release.
+// frozenFile contains everything whose change replaces a pool's machines. `make verify-frozen` compares it with the
+// last release.
 const frozenFile = "testdata/frozen.yaml"
 
 // frozenPools are the pools whose inputs and hashes are in the golden file.
@@ -57,8 +58,8 @@ var frozenPools = map[string]func(*world){
 	},
 }
 
-// TestFrozen compares what rolls a pool with the golden file: machines are replaced, half an hour each, when it
-// changes.
+// TestFrozen compares everything whose change replaces machines with the golden file. A replacement takes half an hour
+// for each machine.
 func TestFrozen(t *testing.T) {
 	got := map[string]string{}
 	for name, begin := range frozenPools {
@@ -85,7 +86,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// frozen returns what the pool's machines are made of, without the random token.
+// frozen returns everything that the pool's machines are created from, except for the random token.
 func (s *world) frozen() map[string]string {
 	s.t.Helper()
 	template := s.deployment().Spec.Template
@@ -117,7 +118,7 @@ func (s *world) frozen() map[string]string {
 	return out
 }
 
-// encoded is the JSON of an object, as hashes are made of it.
+// encoded returns the JSON of an object, from which hashes are computed.
 func (s *world) encoded(object any) string {
 	s.t.Helper()
 	raw, err := json.Marshal(object)

@@ -138,7 +138,7 @@ func TestClusterRelease(t *testing.T) {
 	}
 }
 
-// going sets the cluster's Progressing condition, which may be behind the spec's generation.
+// going sets the cluster's Progressing condition. Its observed generation may be behind the spec's generation.
 func going(status metav1.ConditionStatus, behind int64) func(*scope) {
 	return func(s *scope) {
 		s.hc.Generation = 5
@@ -238,7 +238,7 @@ func TestReportSkew(t *testing.T) {
 		"1.40.0": {Status: metav1.ConditionFalse, Reason: "UnsupportedSkew"},
 		"":       {Status: metav1.ConditionTrue, Reason: "AsExpected"},
 	} {
-		t.Run("When the control plane has "+plane+", it should be "+string(want.Status), func(t *testing.T) {
+		t.Run("When the control plane has version "+plane+", SupportedVersionSkew should be "+string(want.Status), func(t *testing.T) {
 			_, s := gated()
 			s.controlPlaneVersion = plane
 			s.reportSkew()

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestGrantToken: the ignition-server gets access to one Secret only.
+// TestGrantToken checks that the ignition-server gets access to one Secret only.
 func TestGrantToken(t *testing.T) {
 	w, s := inMemory(t), pass()
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: "token-demo-1", UID: types.UID("1")}}
@@ -39,7 +39,7 @@ func TestGrantToken(t *testing.T) {
 
 func TestGrantRefused(t *testing.T) {
 	for _, refused := range []string{"create v1.Role clusters-demo/token-demo-1", "create v1.RoleBinding clusters-demo/token-demo-1"} {
-		t.Run("When the server refuses to "+refused+", it should say whom the Secret is for", func(t *testing.T) {
+		t.Run("When the server refuses to "+refused+", the error should name the reader of the Secret", func(t *testing.T) {
 			w := inMemory(t)
 			var asked []string
 			w.Reconciler.Client = testenv.Intercept(w.client, func(request testenv.Request) error {
@@ -56,7 +56,7 @@ func TestGrantRefused(t *testing.T) {
 	}
 }
 
-// TestGrantOfNobody: access is not granted if the Secret cannot own the Role.
+// TestGrantOfNobody checks that access is not granted if the Secret cannot own the Role.
 func TestGrantOfNobody(t *testing.T) {
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(rbacv1.AddToScheme(scheme)).To(Succeed())

@@ -34,7 +34,7 @@ const (
 // (openshift/hypershift hosted-cluster-config-operator, inplaceupgrader and drainer).
 type guest struct {
 	*world
-	// broken is why a node's daemon cannot update it, by node.
+	// broken maps a node to the reason why its daemon cannot update it.
 	broken map[string]string
 	// busiest is the maximum number of nodes that were updated at once.
 	busiest int
@@ -145,7 +145,7 @@ func isAt(node *corev1.Node, config string) bool {
 	return a[currentConfig] == config && a[daemonState] == "Done" && a[desiredDrain] == a[lastAppliedDrain]
 }
 
-// choose sets a new target on nodes, also on those that are being updated to another one.
+// choose sets a new target on nodes, even on those that are being updated to another target.
 func (g *guest) choose(nodes []*corev1.Node, target, limit string) {
 	g.t.Helper()
 	room, err := strconv.Atoi(limit)
@@ -233,7 +233,8 @@ func (g *guest) idle() bool {
 		g.condition("UpdatingConfig").Status == corev1.ConditionFalse && g.condition("UpdatingConfig").Reason == hyperv1.AsExpectedReason
 }
 
-// behind returns the spec of each machine, on which MAAS acts.
+// behind returns a description of each machine and its MaasMachine, which changes when one of them is changed or
+// replaced.
 func (g *guest) behind() map[string]string {
 	g.t.Helper()
 	list, all := &infrav1.MaasMachineList{}, map[string]string{}

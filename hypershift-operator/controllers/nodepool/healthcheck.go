@@ -67,7 +67,8 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 	_, err = upsert.Object(ctx, r.Client, mhc, func() error {
 		annotate(mhc, hyperv1.NodePoolAnnotation, s.key())
 		mhc.Spec.ClusterName = s.hc.Spec.InfraID
-		// The health check sees only the machine that admitRepair labels. The limit of the annotation is checked there.
+		// The health check selects only the machine that admitRepair labels. decideRepair enforces the limit that the
+		// annotation sets.
 		mhc.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{
 			s.resourcesName(): s.resourcesName(), hyperv1.RepairAdmittedLabel: admitted}}
 		mhc.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromString("100%"))

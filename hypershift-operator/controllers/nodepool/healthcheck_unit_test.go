@@ -67,10 +67,11 @@ func TestReconcileHealthCheck(t *testing.T) {
 	}
 }
 
-// TestHealthCheckRefused: a failed read does not count as a missing object, and a failed write is not reported as done.
+// TestHealthCheckRefused checks that a failed read does not count as a missing object, and that a failed write is not
+// reported as done.
 func TestHealthCheckRefused(t *testing.T) {
 	for _, verb := range []string{"get", "create"} {
-		t.Run("When the server refuses to "+verb+" it, it should fail and tell of no repair", func(t *testing.T) {
+		t.Run("When the server refuses to "+verb+" the health check, it should return an error and set no condition", func(t *testing.T) {
 			w, s := inMemory(t), repairing(metav1.ConditionTrue)
 			w.Reconciler.Client = testenv.Intercept(w.client, func(request testenv.Request) error {
 				if request.Verb == verb {
@@ -143,7 +144,7 @@ func TestStopHealthCheck(t *testing.T) {
 	w.Expect(s.conditions[enabled]).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "AsExpected")))
 }
 
-// TestMaxUnhealthy: a percentage is relative to all machines, in whole percents.
+// TestMaxUnhealthy checks that the annotation accepts a number, or a whole percentage of all machines.
 func TestMaxUnhealthy(t *testing.T) {
 	for text, ok := range map[string]bool{"0": true, "1": true, "100%": true, "33%": true, "a%": false, "%": false, "two": false} {
 		s := repairing(metav1.ConditionTrue)

@@ -58,7 +58,7 @@ func (s *world) birth(name string) *clusterv1.Machine {
 	return machine
 }
 
-// serve gives a machine its node, which is ready.
+// serve gives a machine a Ready node.
 func (s *world) serve(machine *clusterv1.Machine) {
 	s.t.Helper()
 	look(s, machine, machine.Name)

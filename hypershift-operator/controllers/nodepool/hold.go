@@ -51,7 +51,7 @@ func (s *scope) ignitionTrouble() string {
 }
 
 // held reports whether the machines must not change. If the configuration could not be rendered, a new machine would
-// never become a node. With maxSurge 0 it would even replace a machine that is one.
+// never become a node. With maxSurge 0, the new machine would even replace a working node.
 func (s *scope) held() bool {
 	return s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
 }
@@ -106,7 +106,7 @@ func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, s
 	return nil
 }
 
-// tellHeld adds to the conditions of an update that it has not begun.
+// tellHeld adds to the updating conditions that the update has not begun, and why.
 func (s *scope) tellHeld(why string) {
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
 		if c, known := s.conditions[conditionType]; known && c.Status == metav1.ConditionTrue {

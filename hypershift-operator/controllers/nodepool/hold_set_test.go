@@ -24,12 +24,12 @@ func TestReportPayload(t *testing.T) {
 		reason, message, want string
 		held                  bool
 	}{
-		"has said nothing":  {"", "", "Unknown/WaitingForIgnitionServer: ", true},
-		"has rendered it":   {hyperv1.AsExpectedReason, "rendered", "True/AsExpected: rendered", false},
-		"cannot render it":  {"InvalidConfig", "no such unit", "False/InvalidConfig: no such unit", true},
-		"has words, no why": {"", "words", "Unknown/WaitingForIgnitionServer: ", true},
+		"has reported nothing":                    {"", "", "Unknown/WaitingForIgnitionServer: ", true},
+		"has rendered it":                         {hyperv1.AsExpectedReason, "rendered", "True/AsExpected: rendered", false},
+		"cannot render it":                        {"InvalidConfig", "no such unit", "False/InvalidConfig: no such unit", true},
+		"has reported a message without a reason": {"", "words", "Unknown/WaitingForIgnitionServer: ", true},
 	} {
-		t.Run("When the ignition-server "+name+", the pool should say so", func(t *testing.T) {
+		t.Run("When the ignition-server "+name+", ValidGeneratedPayload should report it", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			g.Expect(s.held()).To(BeTrue(), "nobody has looked")
 			s.token = &corev1.Secret{Data: map[string][]byte{
@@ -110,7 +110,7 @@ func TestHoldRefused(t *testing.T) {
 		"get MachineDeployment": hyperv1.UpgradeTypeReplace, "patch MachineDeployment": hyperv1.UpgradeTypeReplace,
 		"get MachineSet": hyperv1.UpgradeTypeInPlace, "patch MachineSet": hyperv1.UpgradeTypeInPlace,
 	} {
-		t.Run("When "+refused+" is refused, it should fail", func(t *testing.T) {
+		t.Run("When "+refused+" is refused, it should return the error", func(t *testing.T) {
 			g, r := NewWithT(t), on(refusals{refused}, makers()...)
 			g.Expect(r.holdUngenerated(t.Context(), holding(kind))).To(MatchError(errRefused))
 			g.Expect(r.stopHolding(t.Context(), holding(kind), "R", "why")).To(And(MatchError(errRefused), Not(MatchError(phase.ErrStop))))

@@ -57,7 +57,7 @@ func TestHold(t *testing.T) {
 	t.Run("When the ignition-server rejects a configuration, it should keep every machine and report why", func(t *testing.T) {
 		s.refusal = "unit x.service is malformed"
 		s.configure("bad", goodConfig)
-		// The machine settings change too. No template may be created for them either.
+		// The machine settings change too. They must not cause a new template either.
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.MinCPU = ptr.To[int32](16) })
 		s.mustPass()
 		s.Expect(s.site("m1")).To(Equal(untouched))

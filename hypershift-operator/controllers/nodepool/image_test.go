@@ -83,12 +83,12 @@ func TestDropImage(t *testing.T) {
 		err    error
 		says   string
 	}{
-		"nothing is kept":             {none.Platform{}, 0, nil, ""},
-		"it is gone":                  {&keeper{}, 0, nil, ""},
-		"the image still exists":      {&keeper{left: "a volume is left"}, deletionPoll, phase.ErrStop, "False/Deleting: a volume is left"},
-		"the image cannot be deleted": {&keeper{left: "a volume is left", err: failed}, 0, failed, ""},
+		"the platform caches no image, it should not wait":        {none.Platform{}, 0, nil, ""},
+		"the image is deleted, it should not wait":                {&keeper{}, 0, nil, ""},
+		"the image still exists, it should wait and report it":    {&keeper{left: "a volume is left"}, deletionPoll, phase.ErrStop, "False/Deleting: a volume is left"},
+		"the image cannot be deleted, it should return the error": {&keeper{left: "a volume is left", err: failed}, 0, failed, ""},
 	} {
-		t.Run("When "+name+", it should be as told", func(t *testing.T) {
+		t.Run("When "+name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			s.platform = test.plugin
 			result, err := on(nil).dropImage(t.Context(), s)

@@ -44,7 +44,7 @@ func (s *world) begin(mutate func(*hyperv1.NodePool)) {
 	fixture.Create(s.t, s.client, pool)
 }
 
-// startInMemory returns such a world with a pool that is reconciled up to its MachineDeployment.
+// startInMemory returns an in-memory world with a pool that is reconciled up to its MachineDeployment.
 func startInMemory(t *testing.T, mutate func(*hyperv1.NodePool)) *world {
 	t.Helper()
 	s := inMemory(t)

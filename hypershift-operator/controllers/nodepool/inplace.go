@@ -26,7 +26,8 @@ import (
 const latecomerAnnotation = "hypershift.openshift.io/joins-with-outdated-config"
 
 // applyMachineSet writes the MachineSet, whose machines are updated in place. The config operator of the hosted
-// cluster, the payload's or ours, updates them when the target version differs from the current version.
+// cluster updates them when the target version differs from the current version. It is the payload's or this
+// project's.
 func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
 	if err := r.markLatecomers(ctx, s); err != nil {
 		return err
@@ -66,10 +67,10 @@ func (s *scope) nameKubelet(ms *clusterv1.MachineSet) {
 	}
 }
 
-// aim sets the target configuration for the upgrader. The upgrader does nothing while the target equals the current
-// version. So aim sets another current version if some machines do not have that configuration. This happens when a
-// pool is reverted during an update, or when a machine joined after the end of one; aim returns true in the latter
-// case.
+// aim sets the target configuration of the upgrader. The upgrader does nothing while the target equals the current
+// version. If some machines do not have the target configuration, aim therefore sets the current version to the one
+// that they have. This happens when a pool is reverted during an update, or when a machine joins after the end of an
+// update. In the latter case, aim returns true.
 func (s *scope) aim(ms *clusterv1.MachineSet) (reopened bool) {
 	before, current := ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation], ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
 	late := s.joinedLate()

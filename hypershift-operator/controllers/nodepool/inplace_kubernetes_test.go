@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestInPlaceKubernetes covers the operator's part of an in-place update. The test replaces the upgrader in the hosted
-// cluster by annotations on the MachineSet.
+// TestInPlaceKubernetes covers the operator's part of an in-place update. The test itself sets the annotations that
+// the upgrader in the hosted cluster would set on the MachineSet.
 func TestInPlaceKubernetes(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "inplace-kubernetes")

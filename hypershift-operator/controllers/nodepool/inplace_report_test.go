@@ -22,16 +22,16 @@ func TestFollowMachineSet(t *testing.T) {
 		wanted *int32
 		done   bool
 	}{
-		"all serve":                                          {"wanted", nil, ptr.To[int32](2), true},
-		"more than wanted serve":                             {"wanted", nil, ptr.To[int32](1), true},
-		"no number is set":                                   {"wanted", nil, nil, true},
+		"all machines are available":                         {"wanted", nil, ptr.To[int32](2), true},
+		"more machines than desired are available":           {"wanted", nil, ptr.To[int32](1), true},
+		"replicas is not set":                                {"wanted", nil, nil, true},
 		"a machine is still missing":                         {"wanted", nil, ptr.To[int32](3), false},
 		"nodes are updated":                                  {"old", nil, ptr.To[int32](2), false},
 		"a late machine has the old configuration":           {"wanted", madeWith("c", "old", late), ptr.To[int32](2), false},
 		"a late machine is being deleted":                    {"wanted", madeWith("c", "old", late, leaving), ptr.To[int32](2), true},
 		"a machine with an old configuration joined in time": {"wanted", madeWith("c", "old", joined), ptr.To[int32](3), true},
 	} {
-		t.Run("When "+name+", the pool should have what it wants or not", func(t *testing.T) {
+		t.Run("When "+name+", it should report the version only if all nodes are up to date", func(t *testing.T) {
 			g, machines := NewWithT(t), serving()
 			if test.extra != nil {
 				machines = append(machines, test.extra)
@@ -56,7 +56,7 @@ func TestFollowMachineSet(t *testing.T) {
 	})
 }
 
-// news is what a pool reports about an update of its configuration, and of its version.
+// news holds the reported state of the updates of a pool's configuration and version.
 type news struct{ Config, Version string }
 
 func (s *scope) news() news {
@@ -75,20 +75,20 @@ func TestTellUpdating(t *testing.T) {
 		machine         *clusterv1.Machine
 		want            news
 	}{
-		"there is no set":                                          {"old", "1.36.3", nil, nil, news{plain, atRest}},
-		"the upgrader reports nothing":                             {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
-		"the upgrader reports progress":                            {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
-		"the upgrader reports progress of a version update":        {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{atRest, "True/AsExpected: " + words}},
-		"the upgrader reports progress of both updates":            {"old", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, "True/AsExpected: " + words}},
-		"the upgrader does not know the desired configuration yet": {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, atRest}},
-		"the upgrader has finished":                                {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, atRest}},
-		"a node failed to update":                                  {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, atRest}},
-		"a node failed to update to a version":                     {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{atRest, broken + wayOut}},
-		"the pool returns to its previous configuration":           {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
-		"the pool returns to it without reported progress":         {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
-		"a machine is joining with the old configuration":          {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", atRest}},
+		"there is no set":                                                          {"old", "1.36.3", nil, nil, news{plain, atRest}},
+		"the upgrader reports nothing":                                             {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
+		"the upgrader reports progress":                                            {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
+		"the upgrader reports progress of a version update":                        {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{atRest, "True/AsExpected: " + words}},
+		"the upgrader reports progress of both updates":                            {"old", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, "True/AsExpected: " + words}},
+		"the upgrader does not know the desired configuration yet":                 {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, atRest}},
+		"the upgrader has finished":                                                {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, atRest}},
+		"a node failed to update":                                                  {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, atRest}},
+		"a node failed to update to a version":                                     {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{atRest, broken + wayOut}},
+		"the pool returns to its previous configuration":                           {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
+		"the pool returns to its previous configuration without reported progress": {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
+		"a machine is joining with the old configuration":                          {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", atRest}},
 	} {
-		t.Run("When "+name+", the pool should say so", func(t *testing.T) {
+		t.Run("When "+name+", the updating conditions should report it", func(t *testing.T) {
 			g, s := NewWithT(t), updatedInPlace()
 			if test.machine != nil {
 				s.machines = []*clusterv1.Machine{test.machine}
@@ -124,10 +124,10 @@ func TestTellUpdatingElsewhere(t *testing.T) {
 
 func TestAimAgain(t *testing.T) {
 	for name, test := range map[string]struct{ before, current, want string }{
-		"is changed in the middle of an update":  {"other", "old", "old"},
-		"was never told where its nodes were to": {"", "wanted", "wanted"},
+		"gets a new target during an update": {"other", "old", "old"},
+		"has no target yet":                  {"", "wanted", "wanted"},
 	} {
-		t.Run("When a set "+name+", it should say what its nodes have", func(t *testing.T) {
+		t.Run("When a MachineSet "+name+", it should record the configuration of its nodes", func(t *testing.T) {
 			ms := setOf(has, test.current)
 			if test.before != "" {
 				annotate(ms, aims, test.before)

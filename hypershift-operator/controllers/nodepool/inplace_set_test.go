@@ -37,7 +37,7 @@ func updatedInPlace(machines ...*clusterv1.Machine) *scope {
 	return s
 }
 
-// setOf returns the MachineSet of such a pool.
+// setOf returns the MachineSet of a pool with in-place updates.
 func setOf(annotations ...string) *clusterv1.MachineSet {
 	return &clusterv1.MachineSet{ObjectMeta: inHosted("demo", annotations...)}
 }
@@ -103,7 +103,7 @@ func TestApplyMachineSetRefused(t *testing.T) {
 		"the annotation of a machine that is up to date cannot be removed": {refusals{"patch Machine"}, madeWith("c", "wanted", housed, late)},
 		"the current configuration cannot be recorded in the pool":         {refusals{"patch NodePool"}, nil},
 	} {
-		t.Run("When "+name+", it should fail", func(t *testing.T) {
+		t.Run("When "+name+", it should return the error", func(t *testing.T) {
 			g, machines, objects := NewWithT(t), serving(), []client.Object{fixture.NodePool("clusters")}
 			if test.machine != nil {
 				machines, objects = append(machines, test.machine), append(objects, test.machine.DeepCopy())
@@ -126,15 +126,15 @@ func TestLatecomers(t *testing.T) {
 		machine       *clusterv1.Machine
 		marked, again bool
 	}{
-		"a machine is joining with another configuration":         {"old", madeWith("a", "old", housed), true, false},
-		"a machine is joining with the desired configuration":     {"old", madeWith("a", "wanted", housed), false, false},
-		"a machine with another configuration has joined in time": {"old", madeWith("a", "old", housed, joined), false, false},
-		"a late machine has not joined":                           {"wanted", madeWith("a", "old", housed, late), true, false},
-		"a late machine has joined":                               {"wanted", madeWith("a", "old", housed, late, joined), false, true},
-		"a late machine joins while others are being updated":     {"old", madeWith("a", "old", housed, late, joined), true, false},
-		"a late machine has the desired configuration":            {"wanted", madeWith("a", "wanted", housed, late), false, false},
+		"a machine is joining with another configuration, it should be marked":             {"old", madeWith("a", "old", housed), true, false},
+		"a machine is joining with the desired configuration, it should not be marked":     {"old", madeWith("a", "wanted", housed), false, false},
+		"a machine with another configuration has joined in time, it should not be marked": {"old", madeWith("a", "old", housed, joined), false, false},
+		"a late machine has not joined, it should stay marked":                             {"wanted", madeWith("a", "old", housed, late), true, false},
+		"a late machine has joined, the update should start again":                         {"wanted", madeWith("a", "old", housed, late, joined), false, true},
+		"a late machine joins while others are being updated, it should stay marked":       {"old", madeWith("a", "old", housed, late, joined), true, false},
+		"a late machine has the desired configuration, the mark should be removed":         {"wanted", madeWith("a", "wanted", housed, late), false, false},
 	} {
-		t.Run("When "+name+", it should be marked or not", func(t *testing.T) {
+		t.Run("When "+name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := on(nil, fixture.NodePool("clusters"), test.machine.DeepCopy(), setOf(aims, "wanted", has, test.has))
 			s := updatedInPlace(test.machine)
@@ -151,11 +151,11 @@ func TestNameKubelet(t *testing.T) {
 		release *releaseinfo.ReleaseImage
 		want    string
 	}{
-		"says nothing":               {fixture.Payloads()[fixture.ReleaseImage], "1.36.3"},
-		"says its Kubernetes":        {versioned, "1.36.3"},
-		"has an upgrader of its own": {fixture.Payloads()[fixture.OCPImage], ""},
+		"names no Kubernetes version, the MachineSet should name the release's version": {fixture.Payloads()[fixture.ReleaseImage], "1.36.3"},
+		"names its Kubernetes version, the MachineSet should name that version":         {versioned, "1.36.3"},
+		"has its own upgrader, the MachineSet should name no version":                   {fixture.Payloads()[fixture.OCPImage], ""},
 	} {
-		t.Run("When a release "+name+", the set should name the kubelet or not", func(t *testing.T) {
+		t.Run("When a release "+name, func(t *testing.T) {
 			s, ms := pass(), setOf()
 			s.release = test.release
 			s.nameKubelet(ms)
@@ -172,16 +172,16 @@ func TestMaxUnavailableOfNodes(t *testing.T) {
 		nodes    int
 		want     int
 	}{
-		"nothing is said":                     {nil, 4, 4, 1},
+		"inPlace is not set":                  {nil, 4, 4, 1},
 		"no limit is set":                     {&hyperv1.InPlaceUpgrade{}, 4, 4, 1},
 		"a number is set":                     {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 4, 3},
 		"the number exceeds the joined nodes": {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 2, 2},
 		"a percentage is set":                 {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 5, 2},
 		"a percentage of one machine is set":  {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 1, 1, 1},
-		"none has joined":                     {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 0, 1},
-		"a word is":                           {&hyperv1.InPlaceUpgrade{MaxUnavailable: &word}, 5, 5, 1},
+		"no node has joined":                  {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 0, 1},
+		"the limit is not a number":           {&hyperv1.InPlaceUpgrade{MaxUnavailable: &word}, 5, 5, 1},
 	} {
-		t.Run("When "+name+", so many should be updated at once", func(t *testing.T) {
+		t.Run("When "+name+", it should limit the nodes that are updated at once", func(t *testing.T) {
 			pool := fixture.NodePool("clusters")
 			pool.Spec.Management.InPlace = test.limit
 			NewWithT(t).Expect(maxUnavailable(pool, test.machines, test.nodes)).To(Equal(test.want))

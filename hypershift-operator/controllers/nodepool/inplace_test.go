@@ -174,7 +174,8 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-// TestInPlaceLatecomers has a machine whose installation takes longer than the update of the others.
+// TestInPlaceLatecomers checks that a machine is updated whose installation takes longer than the update of the
+// others.
 func TestInPlaceLatecomers(t *testing.T) {
 	c := fixture.Start(t)
 	g := inPlace(t, c, "inplace-late", 1, nil)

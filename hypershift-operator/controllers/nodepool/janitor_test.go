@@ -67,14 +67,14 @@ func TestJanitorLeaves(t *testing.T) {
 		objects []client.Object
 		want    error
 	}{
-		"the Secret is gone":              {refusals{"delete Secret"}, nil, nil},
-		"the Secret is being deleted":     {refusals{"delete Secret"}, []client.Object{leaves}, nil},
-		"the Secret cannot be read":       {refusals{"get Secret"}, []client.Object{orphan}, errRefused},
-		"the pool cannot be read":         {refusals{"get NodePool"}, []client.Object{orphan}, errRefused},
-		"the Secret cannot be deleted":    {refusals{"delete Secret"}, []client.Object{orphan}, errRefused},
-		"another one was faster than one": {nil, []client.Object{orphan}, gone},
+		"the Secret is gone, it should succeed":                      {refusals{"delete Secret"}, nil, nil},
+		"the Secret is being deleted, it should not delete it again": {refusals{"delete Secret"}, []client.Object{leaves}, nil},
+		"the Secret cannot be read, it should return the error":      {refusals{"get Secret"}, []client.Object{orphan}, errRefused},
+		"the pool cannot be read, it should return the error":        {refusals{"get NodePool"}, []client.Object{orphan}, errRefused},
+		"the Secret cannot be deleted, it should return the error":   {refusals{"delete Secret"}, []client.Object{orphan}, errRefused},
+		"the Secret is deleted concurrently, it should succeed":      {nil, []client.Object{orphan}, gone},
 	} {
-		t.Run("When "+name+", it should be as told", func(t *testing.T) {
+		t.Run("When "+name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := on(test.refused, test.objects...).Client
 			want := test.want
@@ -104,7 +104,8 @@ func TestJanitorsSecrets(t *testing.T) {
 	}
 }
 
-// TestJanitorsName: a second controller with the same name is rejected, which reveals the name; no manager is started.
+// TestJanitorsName checks the name of the controller. No manager is started: the error for a second controller with
+// the same name contains the name.
 func TestJanitorsName(t *testing.T) {
 	janitor := func(scheme *runtime.Scheme, again bool) error {
 		mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
@@ -118,6 +119,6 @@ func TestJanitorsName(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(janitor(fixture.Scheme(), true)).To(Succeed())
 	g.Expect(janitor(runtime.NewScheme(), true)).To(MatchError(ContainSubstring("Secret")), "a kind that nobody has registered")
-	_ = janitor(fixture.Scheme(), false) // This or another run of the test registers the name.
+	_ = janitor(fixture.Scheme(), false) // Registers the name, unless an earlier run of this test in the process has.
 	g.Expect(janitor(fixture.Scheme(), false)).To(MatchError(ContainSubstring(" nodepool-secret-janitor ")))
 }

@@ -116,7 +116,7 @@ func (r reporter) MachineConditions(machines []client.Object) []metav1.Condition
 	return []metav1.Condition{{Type: "Told", Status: metav1.ConditionTrue}}
 }
 
-// behind returns the MaasMachine of a machine, not ready unless reason is empty.
+// behind returns the MaasMachine of a machine. With a reason, it is not ready.
 func behind(name, reason string) *infrav1.MaasMachine {
 	m := &infrav1.MaasMachine{ObjectMeta: inHosted(name)}
 	if reason != "" {
@@ -144,21 +144,21 @@ func TestReportMachines(t *testing.T) {
 		count                int32
 		told                 []string
 	}{
-		"there are none": {nil, "False/NotFound: There are no machines", "False/NotFound: There are no machines", "False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
-		"all go": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving, seen())}, "False/NotFound: There are no machines", "False/NotFound: There are no machines",
+		"there are no machines": {nil, "False/NotFound: There are no machines", "False/NotFound: There are no machines", "False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
+		"all machines are being deleted": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving, seen())}, "False/NotFound: There are no machines", "False/NotFound: There are no machines",
 			"False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
-		"all serve": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("c", "wanted", joined, seen(isReady, isHealthy))},
+		"all machines are available": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("c", "wanted", joined, seen(isReady, isHealthy))},
 			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: 2 of 2 machines are available", 2, []string{"maas-a", "maas-c"}},
-		"one is not ready": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
+		"one machine is not ready": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
 			"False/NoCapacity: Machine b: in MAAS's words", "False/WaitingForNode: Machine b: Cluster API has not checked the machine yet",
 			"False/NoCapacity: 1 of 2 machines are available. Machine b: in MAAS's words", 1, []string{"maas-a", "maas-b"}},
-		"MAAS is content": {[]*clusterv1.Machine{madeWith("a", "wanted", seen(condition.False(clusterv1.MachineNodeHealthyCondition, "", "")))},
+		"only Cluster API has not checked the machine": {[]*clusterv1.Machine{madeWith("a", "wanted", seen(condition.False(clusterv1.MachineNodeHealthyCondition, "", "")))},
 			"False/WaitingForMachine: Machine a: Cluster API has not checked the machine yet", "False/WaitingForNode: Machine a: WaitingForNode",
 			"False/WaitingForMachine: 0 of 2 machines are available. Machine a: Cluster API has not checked the machine yet", 0, []string{"maas-a"}},
-		"nothing is behind it": {[]*clusterv1.Machine{madeWith("d", "wanted", joined, seen(isReady, isHealthy))},
+		"the MaasMachine does not exist": {[]*clusterv1.Machine{madeWith("d", "wanted", joined, seen(isReady, isHealthy))},
 			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "False/WaitingForMachines: 1 of 2 machines are available", 1, nil},
 	} {
-		t.Run("When "+name+", it should say so", func(t *testing.T) {
+		t.Run("When "+name+", the conditions should report it", func(t *testing.T) {
 			g, s, told := NewWithT(t), onMAAS(pass(test.machines...)), []string(nil)
 			s.platform = reporter{s.platform, &told}
 			result, err := on(nil, behind("maas-a", ""), behind("maas-b", "NoCapacity"), behind("maas-c", ""), elsewhere).reportMachines(t.Context(), s)
@@ -216,7 +216,7 @@ func TestBucketsInOrder(t *testing.T) {
 	g.Expect(rest).To(Equal("Machine m1: B\nMachine m2: x"))
 }
 
-// TestNodesInfoCounts: which machines have a node, and whether it is healthy.
+// TestNodesInfoCounts checks which machines count as nodes, and which of the nodes count as ready.
 func TestNodesInfoCounts(t *testing.T) {
 	known := func(m *clusterv1.Machine) { m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1"} }
 	healthy := func(m *clusterv1.Machine) {
@@ -227,11 +227,11 @@ func TestNodesInfoCounts(t *testing.T) {
 		ready, unready int32
 	}{
 		"the node is healthy":                  {madeWith("a", "wanted", joined, known, healthy), 1, 0},
-		"it was not checked":                   {madeWith("a", "wanted", joined, known), 0, 1},
+		"the node was not checked":             {madeWith("a", "wanted", joined, known), 0, 1},
 		"the node's details are not known yet": {madeWith("a", "wanted", joined), 0, 0},
 		"the machine has no node reference":    {madeWith("a", "wanted", known), 0, 0},
 	} {
-		t.Run("When "+name+", it should be counted so", func(t *testing.T) {
+		t.Run("When "+name+", it should count the node as ready, as unready or not at all", func(t *testing.T) {
 			g, info := NewWithT(t), nodesInfo([]*clusterv1.Machine{test.machine}, "")
 			if test.ready+test.unready == 0 {
 				g.Expect(info).To(BeNil())

@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/nodelabels"
 )
 
-// This file is the only one that reads NodePool fields which have no effect. A test in test/integration/fields walks
-// the complete spec: a field that no other file reads must be reported here.
+// This file is the only one that reads NodePool fields which have no effect. A test in test/integration/fields visits
+// every field of the spec: a field that no other file reads must be reported here.
 
 // WithoutEffect lists the fields that are set but have no effect with a release of a distribution. Only the operators
 // in an OpenShift payload implement tuning and streams.

@@ -50,13 +50,13 @@ func TestReportFieldsWithoutEffect(t *testing.T) {
 		image  string
 		want   string
 	}{
-		"every field has an effect":               {nil, false, fixture.ReleaseImage, ""},
-		"the platform has a field without effect": {[]string{"platform.x"}, false, fixture.ReleaseImage, "spec.platform.x;"},
-		"the pool has a field without effect":     {nil, true, fixture.ReleaseImage, "spec.tuningConfig;"},
-		"both have":                               {[]string{"platform.x", "platform.y"}, true, fixture.ReleaseImage, "spec.platform.x, spec.platform.y, spec.tuningConfig;"},
-		"the payload's operators use the field":   {nil, true, fixture.OCPImage, ""},
+		"every field has an effect":                            {nil, false, fixture.ReleaseImage, ""},
+		"the platform has a field without effect":              {[]string{"platform.x"}, false, fixture.ReleaseImage, "spec.platform.x;"},
+		"the pool has a field without effect":                  {nil, true, fixture.ReleaseImage, "spec.tuningConfig;"},
+		"the platform and the pool have fields without effect": {[]string{"platform.x", "platform.y"}, true, fixture.ReleaseImage, "spec.platform.x, spec.platform.y, spec.tuningConfig;"},
+		"the payload's operators use the field":                {nil, true, fixture.OCPImage, ""},
 	} {
-		t.Run("When "+name+", it should say so", func(t *testing.T) {
+		t.Run("When "+name+", AllFieldsHonored should list exactly the fields without effect", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			s.platform, s.release = vain{fields: test.fields}, fixture.Payloads()[test.image]
 			if test.tuned {

@@ -23,7 +23,7 @@ func makers(annotations ...string) []client.Object {
 	}
 }
 
-// annotationsOf returns the annotations of the pool's makers.
+// annotationsOf returns the annotations of the pool's Cluster API objects.
 func annotationsOf(t *testing.T, r *Reconciler) (all []map[string]string) {
 	t.Helper()
 	for _, obj := range makers() {
@@ -40,13 +40,13 @@ func TestReconcilePause(t *testing.T) {
 		says  string
 		is    bool
 	}{
-		"no pause":                   {nil, active, "True/ReconciliationActive: ", false},
-		"a pause":                    {ptr.To("true"), paused, "False/ReconciliationPaused: ", true},
-		"a pause that ends later":    {ptr.To("2026-11-24T12:00:01Z"), paused, "False/ReconciliationPaused: ", true},
-		"a pause that has ended":     {ptr.To("2026-11-24T12:00:00Z"), active, "True/ReconciliationActive: ", false},
-		"a value that is not a time": {ptr.To("tomorrow"), active, "False/InvalidPausedUntilValue: ", false},
+		"not set":          {nil, active, "True/ReconciliationActive: ", false},
+		"true":             {ptr.To("true"), paused, "False/ReconciliationPaused: ", true},
+		"a later time":     {ptr.To("2026-11-24T12:00:01Z"), paused, "False/ReconciliationPaused: ", true},
+		"the current time": {ptr.To("2026-11-24T12:00:00Z"), active, "True/ReconciliationActive: ", false},
+		"not a time":       {ptr.To("tomorrow"), active, "False/InvalidPausedUntilValue: ", false},
 	} {
-		t.Run("When a pool says "+name+", Cluster API should hear of it", func(t *testing.T) {
+		t.Run("When spec.pausedUntil is "+name+", it should pause or resume the Cluster API objects", func(t *testing.T) {
 			for _, before := range [][]string{{"theirs", "1"}, {"theirs", "1", clusterv1.PausedAnnotation, "true"}} {
 				g, s, r := NewWithT(t), pass(), on(nil, makers(before...)...)
 				s.pool.Spec.PausedUntil = test.until
@@ -76,7 +76,7 @@ func TestReconcilePauseRefused(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
 	for _, refused := range []string{"get MachineDeployment", "patch MachineDeployment", "get MachineHealthCheck", "patch MachineHealthCheck"} {
-		t.Run("When "+refused+" is refused, the others should be paused all the same, and it should try again", func(t *testing.T) {
+		t.Run("When "+refused+" is refused, it should pause the other objects and return the error", func(t *testing.T) {
 			g, s, r := NewWithT(t), pass(), on(refusals{refused}, makers()...)
 			s.pool.Spec.PausedUntil = ptr.To("true")
 			_, err := r.reconcilePause(t.Context(), s)

@@ -60,7 +60,7 @@ kind: ClusterImagePolicy
 metadata: {name: signed}
 `
 
-// handedOn are the same documents as the ignition-server of a payload of any version gets them.
+// handedOn contains the same documents in the form in which the ignition-server of any payload version gets them.
 const handedOn = `apiVersion: config.openshift.io/v1
 kind: ClusterImagePolicy
 metadata:
@@ -122,7 +122,7 @@ metadata:
 // annotations are the same except for os-stream.
 func TestTokenOfEveryLine(t *testing.T) {
 	for _, minor := range slices.Backward(distributions.Of(releaseinfo.OpenShift).Minors) {
-		t.Run("When the payload is of "+minor+", its ignition-server should find what it reads, and nothing else", func(t *testing.T) {
+		t.Run("When the payload has version "+minor+", the token Secret should contain exactly what its ignition-server reads", func(t *testing.T) {
 			g, token := NewWithT(t), &corev1.Secret{}
 			s := tokenScope(t, minor+".1")
 			data, err := s.tokenData()

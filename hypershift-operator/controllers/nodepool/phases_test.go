@@ -124,7 +124,7 @@ func TestSecretData(t *testing.T) {
 	w.Expect(w.secretData(t.Context(), "clusters", "gone")).To(BeNil())
 }
 
-// TestWholePass: each phase of a reconcile has a visible effect.
+// TestWholePass checks that each phase of a reconcile has a visible effect.
 func TestWholePass(t *testing.T) {
 	s := startInMemory(t, func(p *hyperv1.NodePool) { p.Spec.NodeLabels = map[string]string{"rack": "r1"} })
 	machine := s.birth("a")

@@ -33,13 +33,13 @@ func TestPodRanges(t *testing.T) {
 		plugin hyperv1.NetworkType
 		says   string
 	}{
-		"two nodes have ranges":              {nil, "", ""},
-		"two pools have ranges":              {[]client.Object{pool("b", fixture.ClusterName, replicas(2))}, "", ""},
-		"pools of another cluster":           {[]client.Object{pool("b", "other", replicas(9))}, "", ""},
-		"one node more than ranges":          {[]client.Object{pool("b", fixture.ClusterName, replicas(3))}, "", "up to 5 nodes"},
-		"the autoscaler may exceed them":     {[]client.Object{pool("b", fixture.ClusterName, scaled)}, "", "up to 5 nodes"},
-		"the user's plugin gives no ranges":  {[]client.Object{pool("b", fixture.ClusterName, replicas(9))}, hyperv1.Other, ""},
-		"a pool that is reduced to no nodes": {[]client.Object{pool("b", fixture.ClusterName, replicas(0))}, "", ""},
+		"two nodes have ranges":                         {nil, "", ""},
+		"two pools have ranges":                         {[]client.Object{pool("b", fixture.ClusterName, replicas(2))}, "", ""},
+		"pools of another cluster do not count":         {[]client.Object{pool("b", "other", replicas(9))}, "", ""},
+		"there is one node more than ranges":            {[]client.Object{pool("b", fixture.ClusterName, replicas(3))}, "", "up to 5 nodes"},
+		"the autoscaler may exceed the ranges":          {[]client.Object{pool("b", fixture.ClusterName, scaled)}, "", "up to 5 nodes"},
+		"the user's plugin gives no ranges":             {[]client.Object{pool("b", fixture.ClusterName, replicas(9))}, hyperv1.Other, ""},
+		"a pool that is scaled to zero needs no ranges": {[]client.Object{pool("b", fixture.ClusterName, replicas(0))}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, kind := NewWithT(t), pass(), hyperv1.NodePoolPodRangesSufficientConditionType

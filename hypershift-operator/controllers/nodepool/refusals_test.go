@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 			s.coreConfigs()
 		},
 	} {
-		t.Run("When a request fails, a reconcile of a pool that is "+name+" should fail, and the next go on", func(t *testing.T) {
+		t.Run("When each request for the pool "+name+" fails once, the next reconcile should continue", func(t *testing.T) {
 			s := newWorld(t, c, "refused-"+name)
 			server := testenv.NewGrudging(c)
 			live := func() { s.against(server) }

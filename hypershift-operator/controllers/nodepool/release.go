@@ -39,7 +39,7 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	return ctrl.Result{}, s.validatePlatform()
 }
 
-// refuseRelease reports why the pool cannot use its release. Its machines keep what they have, and their number still
+// refuseRelease reports why the pool cannot use its release. Its machines stay unchanged, and their number still
 // follows the spec.
 func (r *Reconciler) refuseRelease(ctx context.Context, s *scope, why error) error {
 	s.reject(hyperv1.NodePoolValidReleaseImageConditionType, hyperv1.NodePoolValidationFailedReason, why.Error())

@@ -70,7 +70,7 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 		"the control plane cannot be read":              {refusals{"get HostedControlPlane"}, nil, nil, errRefused.Error()},
 		"the control plane's release is unknown":        {nil, func(s *scope) { s.hc.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
 	} {
-		t.Run("When "+name+", it should say so, and try again", func(t *testing.T) {
+		t.Run("When "+name+", it should report the reason and retry", func(t *testing.T) {
 			for _, paused := range []bool{false, true} {
 				g := NewWithT(t)
 				s, r := released(test.refused, test.change)
@@ -92,7 +92,7 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestReleaseLooksOn: conditions that depend on the release alone are set with it.
+// TestReleaseLooksOn checks the conditions that depend on the release alone.
 func TestReleaseLooksOn(t *testing.T) {
 	t.Run("When the platform rejects the pool, it should stop and report the release as valid", func(t *testing.T) {
 		g := NewWithT(t)
@@ -161,12 +161,12 @@ func TestRequireIgnition(t *testing.T) {
 		says, of, with string
 	}{
 		"everything exists":      {ca, "ign.example", true, "", endpoint, ""},
-		"there is no address":    {ca, "", true, "False/IgnitionEndpointMissing: ", endpoint, "(PodsFailing): image not found"},
+		"there is no endpoint":   {ca, "", true, "False/IgnitionEndpointMissing: ", endpoint, "(PodsFailing): image not found"},
 		"there is no CA":         {nil, "ign.example", true, "False/IgnitionCACertMissing: ", endpoint, ""},
 		"the CA is empty":        {empty, "ign.example", true, "False/IgnitionCACertMissing: ", endpoint, ""},
 		"there is no kubeconfig": {ca, "ign.example", false, "False/KubeconfigMissing: ", config, ""},
 	} {
-		t.Run("When "+name+", it should say so", func(t *testing.T) {
+		t.Run("When "+name+", it should report exactly what is missing", func(t *testing.T) {
 			g, s, r := NewWithT(t), pass(), on(nil)
 			if test.secret != nil {
 				r = on(nil, test.secret.DeepCopyObject().(client.Object))
@@ -201,7 +201,7 @@ func TestRequireIgnition(t *testing.T) {
 
 func TestReleaseNotRemembered(t *testing.T) {
 	for _, refused := range []string{"patch NodePool status", "patch NodePool"} {
-		t.Run("When the server rejects "+refused, func(t *testing.T) {
+		t.Run("When the server rejects "+refused+", it should return the error and set no condition", func(t *testing.T) {
 			g := NewWithT(t)
 			s, r := released(refusals{refused}, nil)
 			r.Releases = fixture.Releases{fixture.ReleaseImage: releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{

@@ -33,14 +33,14 @@ const admitted = "true"
 // networkNotReady is in the message of a kubelet whose runtime has no network for pods.
 const networkNotReady = "NetworkPluginNotReady"
 
-// blind are reasons for which Cluster API does not know the state of a Node.
+// blind lists the reasons with which Cluster API reports that it cannot observe a Node.
 var blind = []string{
 	clusterv1.MachineNodeConnectionDownReason, clusterv1.MachineNodeInternalErrorReason,
 	clusterv1.MachineNodeInspectionFailedReason,
 }
 
-// holdRepair ends the permission of a machine that must no longer be replaced. It runs in every reconcile, also if a
-// later phase stops that reconcile. Only admitRepair gives permissions.
+// holdRepair removes the repair label from machines that must no longer be replaced. It is an early phase, so it runs
+// even if a later phase stops the reconcile. Only admitRepair permits the replacement of another machine.
 func (r *Reconciler) holdRepair(ctx context.Context, s *scope) (ctrl.Result, error) {
 	mhc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
 	existed, err := r.exists(ctx, mhc)
@@ -60,8 +60,8 @@ func (r *Reconciler) holdRepair(ctx context.Context, s *scope) (ctrl.Result, err
 	return ctrl.Result{RequeueAfter: decision.After}, r.permit(ctx, s, decision.Machine)
 }
 
-// admitRepair lets the health check replace a machine if the cause is that machine's own. It records the repair before
-// it permits it.
+// admitRepair lets the health check replace a machine whose failure is its own. It records the repair before it
+// permits the repair.
 func (r *Reconciler) admitRepair(
 	ctx context.Context, s *scope, mhc *clusterv1.MachineHealthCheck,
 ) (ctrl.Result, error) {
@@ -88,8 +88,8 @@ func isAdmitted(m *clusterv1.Machine) bool {
 	return labelled
 }
 
-// permit puts the label on the machine with a name, and removes it from all others. A healthy machine that failed a
-// health check keeps it until Cluster API has checked again, which cancels the replacement.
+// permit labels the machine with the given name, and removes the label from all others. If a machine that failed a
+// health check is healthy again, it is labeled too. Cluster API then checks it again and cancels the replacement.
 func (r *Reconciler) permit(ctx context.Context, s *scope, name string) error {
 	var failures []error
 	for _, m := range s.machines {
@@ -109,7 +109,8 @@ func (r *Reconciler) permit(ctx context.Context, s *scope, name string) error {
 	return errors.Join(failures...)
 }
 
-// reportRepair reports what holds a repair back. The condition exists only while a machine fails.
+// reportRepair reports whether a failing machine is replaced, and why not. The condition exists only while a machine
+// fails.
 func (s *scope) reportRepair(decision repair.Decision) {
 	conditionType := hyperv1.NodePoolRepairAllowedConditionType
 	switch {
@@ -122,7 +123,7 @@ func (s *scope) reportRepair(decision repair.Decision) {
 	}
 }
 
-// decideRepair decides by the health check's own timeout.
+// decideRepair decides which machine the health check may replace. It uses the timeout of the health check.
 func (s *scope) decideRepair(mhc *clusterv1.MachineHealthCheck) (repair.Decision, error) {
 	history, err := repair.Parse(mhc.Annotations[hyperv1.RepairHistoryAnnotation])
 	if err != nil {
@@ -160,7 +161,8 @@ func (s *scope) maxUnhealthy() int {
 	return 0
 }
 
-// lastConditions returns the conditions of this reconcile, and those of the last one for the phases to come.
+// lastConditions returns the conditions of this reconcile. For phases that have not run yet, it returns the conditions
+// of the previous reconcile.
 func (s *scope) lastConditions() []metav1.Condition {
 	var all []metav1.Condition
 	for _, c := range mergeConditions(s.pool.Status.Conditions, s) {
@@ -184,8 +186,8 @@ func (s *scope) sharedByProvider() string {
 	return ""
 }
 
-// ofRepair describes a machine for the decision. unready is the time after which the health check replaces a machine
-// whose Node is not Ready.
+// ofRepair describes a machine as an input of repair.Decide. unready is the time after which the health check replaces
+// a machine whose Node is not Ready.
 func (s *scope) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Machine {
 	of := repair.Machine{
 		Name: m.Name, Zone: cmp.Or(m.Status.FailureDomain, m.Spec.FailureDomain),
@@ -232,7 +234,7 @@ func (s *scope) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Mac
 	return of
 }
 
-// ofStart describes a machine without a Node. A machine that waits for capacity neither starts nor fails.
+// ofStart sets the fields of a machine without a Node. A machine that waits for capacity neither starts nor fails.
 func (s *scope) ofStart(m *clusterv1.Machine, of *repair.Machine) {
 	begun := true
 	if infra := s.infra[m.Spec.InfrastructureRef.Name]; infra != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// node sets the condition of a machine's Node since some time ago.
+// node sets the Ready condition of a machine's Node, which changed some time ago.
 func (s *world) node(name string, status metav1.ConditionStatus, since time.Duration) {
 	s.t.Helper()
 	m := look(s, &clusterv1.Machine{}, name)
@@ -51,7 +51,7 @@ func (s *world) permitted() (names []string) {
 	return names
 }
 
-// says returns the reason of the condition that reports a repair; empty without one.
+// saysOfRepair returns the status and the reason of the condition that reports a repair; empty without a condition.
 func (s *world) saysOfRepair() string {
 	s.t.Helper()
 	if c := find(s.pool().Status.Conditions, hyperv1.NodePoolRepairAllowedConditionType); c != nil {
@@ -60,7 +60,8 @@ func (s *world) saysOfRepair() string {
 	return ""
 }
 
-// TestRepairIsHeldBack: the health check of Cluster API sees a machine only if its failure is its own.
+// TestRepairIsHeldBack checks that Cluster API's health check selects a machine only if the machine's failure is its
+// own.
 func TestRepairIsHeldBack(t *testing.T) {
 	s := newWorld(t, fixture.Start(t), "repair-gate")
 	s.start(nil)
@@ -126,8 +127,8 @@ func TestRepairIsHeldBack(t *testing.T) {
 	s.Expect(s.saysOfRepair()).To(BeEmpty())
 }
 
-// TestRepairAfterUpgrade: a MachineHealthCheck of version 0.1.0 sees all machines. The operator takes it over, and no
-// machine is replaced for that.
+// TestRepairAfterUpgrade checks the migration of a MachineHealthCheck of version 0.1.0, which selects all machines. No
+// machine is replaced because of the migration.
 func TestRepairAfterUpgrade(t *testing.T) {
 	s := startInMemory(t, nil)
 	s.reach()
@@ -184,7 +185,7 @@ func TestOfRepair(t *testing.T) {
 		"a Node whose machine is gone": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
 			m.Status.Conditions = []metav1.Condition{ready("Unknown", "NodeReadyUnknown"), is(failedCondition, "True", "MachineNotFound", "")}
 		}, outcome{cause: "MachineNotFound", due: true, gone: true}},
-		"a machine that the provider gave up": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+		"a machine that the provider reports as failed": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
 			m.Status.NodeRef.Name = ""
 			m.Status.Conditions = []metav1.Condition{is(failedCondition, "True", "DeployAttemptsExhausted", "")}
 		}, outcome{cause: "DeployAttemptsExhausted", due: true}},

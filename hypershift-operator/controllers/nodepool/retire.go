@@ -22,7 +22,7 @@ import (
 const tokenGrace = 2 * time.Hour
 
 // retireTokens retires the Secrets of outdated configurations. On platforms with a long installation, a machine may
-// still be installing with outdated user-data. Both Secrets then stay unchanged until it has joined. While machines are
+// still be installing with outdated user-data. Both Secrets then stay unchanged until it has joined. While the pool is
 // held, the Secrets of the last configuration stay, since the next machine is created with them.
 func (r *Reconciler) retireTokens(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.held() {
@@ -80,8 +80,8 @@ func (s *scope) parseSecretName(name string) (prefix, hash string) {
 	return "", ""
 }
 
-// userDataInUse returns the names of the user-data Secrets that are in use. A Secret is in use if a machine without a
-// node was created with it, or if a set would create its next machine with it.
+// userDataInUse returns the names of the user-data Secrets that are in use. They were used to create a machine that is
+// no node yet, or a set would create its next machine with them.
 func (r *Reconciler) userDataInUse(ctx context.Context, s *scope) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, machine := range s.machines {

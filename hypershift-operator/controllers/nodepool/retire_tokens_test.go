@@ -67,20 +67,20 @@ func TestRetireTokens(t *testing.T) {
 		extra    []client.Object
 		want     string
 	}{
-		"nothing uses it":                                 {nil, nil, nil, goes},
+		"no machine uses the configuration":               {nil, nil, nil, goes},
 		"the other configuration is not rendered":         {nil, func(s *scope) { s.conditions = nil }, nil, "stays"},
-		"it is the desired configuration":                 {nil, func(s *scope) { s.config.hash = "old" }, nil, "stays"},
-		"a machine is joining with it":                    {[]*clusterv1.Machine{madeWith("a", "old")}, nil, nil, "stays"},
+		"the configuration is the desired one":            {nil, func(s *scope) { s.config.hash = "old" }, nil, "stays"},
+		"a machine is joining with the configuration":     {[]*clusterv1.Machine{madeWith("a", "old")}, nil, nil, "stays"},
 		"a machine is joining with another configuration": {[]*clusterv1.Machine{madeWith("a", "older")}, nil, nil, goes},
-		"the machine with it has joined":                  {[]*clusterv1.Machine{madeWith("a", "old", joined)}, nil, nil, goes},
-		"machines come in no time": {[]*clusterv1.Machine{madeWith("a", "old")}, func(s *scope) { s.pool.Spec.Platform.Type = hyperv1.NonePlatform },
+		"the machine with the configuration has joined":   {[]*clusterv1.Machine{madeWith("a", "old", joined)}, nil, nil, goes},
+		"the platform does not keep outdated user-data": {[]*clusterv1.Machine{madeWith("a", "old")}, func(s *scope) { s.pool.Spec.Platform.Type = hyperv1.NonePlatform },
 			nil, goes},
-		"nodes are updated from it":                  {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("old")}, "stays"},
-		"they have been":                             {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("wanted")}, goes},
-		"there is no set":                            {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, nil, goes},
-		"a MachineSet is left from in-place updates": {nil, nil, []client.Object{set("old")}, goes},
+		"nodes are being updated from the configuration":     {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("old")}, "stays"},
+		"all nodes have been updated from the configuration": {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("wanted")}, goes},
+		"there is no MachineSet":                             {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, nil, goes},
+		"a MachineSet is left from in-place updates":         {nil, nil, []client.Object{set("old")}, goes},
 	} {
-		t.Run("When "+name+", a configuration's Secrets should be as told", func(t *testing.T) {
+		t.Run("When "+name+", it should keep the Secrets only if a machine may need them", func(t *testing.T) {
 			g, s := NewWithT(t), drawn(test.machines...)
 			if test.change != nil {
 				test.change(s)
@@ -129,7 +129,7 @@ func TestRetireRefused(t *testing.T) {
 	for refused, inPlace := range map[string]bool{
 		"list SecretList": false, "list MachineSetList": false, "get MachineSet": true, "patch Secret": false, "delete Secret": false, "create Role": false,
 	} {
-		t.Run("When "+refused+" is refused, it should fail", func(t *testing.T) {
+		t.Run("When "+refused+" is refused, it should return the error", func(t *testing.T) {
 			s := drawn()
 			if inPlace {
 				s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
@@ -139,7 +139,7 @@ func TestRetireRefused(t *testing.T) {
 		})
 	}
 	for _, refused := range []string{"patch Secret", "create Role", "update Secret"} {
-		t.Run("When "+refused+" is refused for one that is in use, it should fail", func(t *testing.T) {
+		t.Run("When "+refused+" is refused for a Secret in use, it should return the error", func(t *testing.T) {
 			_, err := on(refusals{refused}, pair("old", expires, "2026-11-24T12:30:00Z")...).retireTokens(t.Context(), drawn(madeWith("a", "old")))
 			NewWithT(t).Expect(err).To(MatchError(errRefused))
 		})

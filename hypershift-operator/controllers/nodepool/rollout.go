@@ -16,10 +16,10 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// reportUpdating reports whether nodes still need an update of the release or configuration. It uses the annotations
-// that record what all nodes last had, and the existing machines. It does not use Cluster API's totals, because they
-// lag behind a change of its objects. set is the MachineSet of machines that are updated in place, whose annotations
-// say more. It is nil if there is none.
+// reportUpdating reports whether nodes still need an update of the release or configuration. It compares the desired
+// state with the existing machines, and with the annotations that record the last completed update. It does not use
+// Cluster API's totals, because they lag behind a change of its objects. set is the MachineSet of a pool that is
+// updated in place, whose annotations contain more details; nil for other pools.
 func (s *scope) reportUpdating(set *clusterv1.MachineSet) {
 	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
@@ -40,8 +40,9 @@ func (s *scope) stillOld(machines int) string {
 	return fmt.Sprintf(": %d of %d machines are to be replaced", machines, len(s.machines))
 }
 
-// outdated counts the machines of another release, and those of another configuration of the same release. Machines
-// that are updated in place keep what they were created with, so their set reports their progress instead.
+// outdated counts the machines of another release, and the machines of the desired release with an outdated
+// configuration. It returns zero for machines that are updated in place: they keep the user-data that they were
+// created with, so their set reports their progress.
 func (s *scope) outdated() (release, config int) {
 	if s.inPlace() {
 		return 0, 0

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestReportUpdatingBuild: another build of the pool's version counts as an update too.
+// TestReportUpdatingBuild checks that a different build of the pool's version counts as an update.
 func TestReportUpdatingBuild(t *testing.T) {
 	for name, test := range map[string]struct {
 		version, digest string
@@ -29,7 +29,7 @@ func TestReportUpdatingBuild(t *testing.T) {
 		"no recorded build":                     {"1.36.3", "", metav1.ConditionFalse},
 		"another version and no recorded build": {"1.36.2", "", metav1.ConditionTrue},
 	} {
-		t.Run("When nodes have "+name+", it should report if they are updated", func(t *testing.T) {
+		t.Run("When nodes have "+name+", it should report whether they need an update", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Digest: "sha256:2"})
 			s.pool.Status.Version = test.version

@@ -41,8 +41,8 @@ type scope struct {
 	infra map[string]client.Object
 
 	// The release image phase sets these fields. hcp is nil while there is no control plane. release is the pool's
-	// payload. access is what it takes to read payloads. pullSecret is the content of the pull secret. controlPlaneVersion
-	// is the maximum version of nodes, empty while there is none.
+	// payload. access contains the credentials, CAs, and mirrors to read payloads with. pullSecret is the content of
+	// the pull secret. controlPlaneVersion is the maximum version of nodes, empty while there is none.
 	hcp                 *hyperv1.HostedControlPlane
 	release             *releaseinfo.ReleaseImage
 	access              release.Access

@@ -20,7 +20,8 @@ func (r *Reconciler) carrySettings(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, r.adjustMachines(ctx, s)
 }
 
-// carryLastSettings applies a change that was made just before the deletion. Users often set then how disks are erased.
+// carryLastSettings applies a change that was made just before the deletion. Users often set at that time how disks
+// are erased.
 func (r *Reconciler) carryLastSettings(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		return phase.Done()

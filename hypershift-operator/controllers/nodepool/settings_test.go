@@ -101,7 +101,7 @@ func fleet(t *testing.T, names ...string) (*world, *scope) {
 	return w, s
 }
 
-// TestAdjustMachines: a failure at one machine does not prevent the settings on others.
+// TestAdjustMachines checks that a failure at one machine does not prevent the settings on others.
 func TestAdjustMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		run    func(*Reconciler, context.Context, *scope) (ctrl.Result, error)

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that a pool depends on. The requested pools do not exist, so only the watch
-// can have requested them.
+// TestWatches checks the watch of each kind that a pool depends on. The requested pools do not exist, so only the
+// watch can have requested them.
 func TestWatches(t *testing.T) {
 	const namespace = "watched-pools"
 	c := fixture.Start(t)

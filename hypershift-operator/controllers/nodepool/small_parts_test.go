@@ -28,7 +28,7 @@ func (s *world) refuses(verb string) {
 
 func TestDeleteOneRefused(t *testing.T) {
 	for _, verb := range []string{"get", "patch", "delete"} {
-		t.Run("When the server refuses to "+verb+" an object, it should not be gone", func(t *testing.T) {
+		t.Run("When the server refuses to "+verb+" an object, it should not be reported as gone", func(t *testing.T) {
 			w := inMemory(t)
 			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: fixture.PoolName,
 				Annotations: map[string]string{clusterv1.PausedAnnotation: "true"}}}
@@ -41,7 +41,7 @@ func TestDeleteOneRefused(t *testing.T) {
 	}
 }
 
-// TestHeldRefused: a pool that is held, or that has no machines, reports failed writes too.
+// TestHeldRefused checks that failed requests are also reported for a pool that is held, or that has no machines.
 func TestHeldRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb   string
@@ -54,7 +54,7 @@ func TestHeldRefused(t *testing.T) {
 		"When the platform creates no machines":  {"patch", func(s *scope) { s.platform = &made{s.platform, nil} }},
 		"When the templates cannot be listed":    {"list", func(s *scope) { s.accept(hyperv1.NodePoolValidGeneratedPayloadConditionType, "") }},
 	} {
-		t.Run(name+", a refusal should be told", func(t *testing.T) {
+		t.Run(name+", it should return the error of a failed request", func(t *testing.T) {
 			w, s := inMemory(t), configured(func(*scope) {})
 			s.pool.Spec.Management.Replace = rolling()
 			fixture.Create(t, w.client, s.pool)

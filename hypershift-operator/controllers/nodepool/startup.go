@@ -54,7 +54,7 @@ func (r *Reconciler) followStartups(ctx context.Context, s *scope) (ctrl.Result,
 }
 
 // patience reports whether health checks must skip a machine, and when to check again; zero if a watch reports the
-// change. A machine that got its capacity late has the same time from then as any other has from its creation.
+// change. A machine that got its capacity late has the full startup timeout from that moment.
 func (s *scope) patience(machine *clusterv1.Machine, start platform.MachineStart) (patient bool, left time.Duration) {
 	if start.Reason != "" || machine.Status.NodeRef.IsDefined() {
 		return false, 0

@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestPatience: a machine that got its capacity late has the same time from then as any other has from its creation.
+// TestPatience checks that a machine that got its capacity late has the full startup timeout from that moment.
 func TestPatience(t *testing.T) {
 	const startup = 225 * time.Minute // The startup timeout of the fixture's pool.
 	for name, tc := range map[string]struct {
@@ -66,7 +66,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestNodeStartupOfPool: an annotation takes precedence over the derived value.
+// TestNodeStartupOfPool checks that an annotation takes precedence over the derived value.
 func TestNodeStartupOfPool(t *testing.T) {
 	maas, _ := fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestNodeStartupOfPool(t *testing.T) {
 	}
 }
 
-// TestSetPatience: an annotation that a user set is not changed.
+// TestSetPatience checks that an annotation that a user set is not changed.
 func TestSetPatience(t *testing.T) {
 	const own, none = patienceValue, "-"
 	for name, tc := range map[string]struct {
@@ -124,7 +124,7 @@ func TestSetPatience(t *testing.T) {
 	}
 }
 
-// TestSetFailed: a Machine whose node is healthy has not failed.
+// TestSetFailed checks that a Machine whose node is healthy is not reported as failed.
 func TestSetFailed(t *testing.T) {
 	exhausted := platform.MachineStart{Reason: "DeployAttemptsExhausted", Message: "on 3 machines"}
 	failed := condition.True(failedCondition, exhausted.Reason, exhausted.Message)
@@ -177,10 +177,10 @@ func TestSetFailed(t *testing.T) {
 	})
 }
 
-// TestFollowStartups: a failed write to one machine does not affect the others.
+// TestFollowStartups checks that a failed write to one machine does not affect the others.
 func TestFollowStartups(t *testing.T) {
-	// followed reconciles the machines a, b, and c: a has waited for capacity for a minute, the provider failed b, and c
-	// has waited for an hour.
+	// followed reconciles the machines a, b, and c. Machine a has waited for capacity for a minute, and c for an hour.
+	// The provider reports b as failed.
 	followed := func(t *testing.T, before func(*world, *scope)) (*world, ctrl.Result, error) {
 		t.Helper()
 		w, s := fleet(t, "a", "b", "c")

@@ -37,7 +37,7 @@ func allocated(since time.Time) func(*infrav1.MaasMachineStatus) {
 	}
 }
 
-// gaveUp sets the status of a failed machine, which needs another MaasMachine.
+// gaveUp sets the status of a failed machine, which only a new MaasMachine can replace.
 func gaveUp(status *infrav1.MaasMachineStatus) {
 	status.FailureReason, status.FailureMessage = ptr.To("CreateError"), ptr.To("deployments failed on 3 machines")
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{

@@ -30,8 +30,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	return nil
 }
 
-// reportFailure reports an error of the reconcile, which need not appear in another condition. The condition exists
-// only while there is an error.
+// reportFailure reports an error of the reconcile, because the error may not appear in another condition. The
+// condition exists only while there is an error.
 func (s *scope) reportFailure(failure error) {
 	conditionType := string(hyperv1.ReconciliationSucceeded)
 	if failure == nil {
@@ -79,7 +79,7 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 	for _, c := range s.conditions {
 		c.LastTransitionTime = metav1.NewTime(s.now)
 		if existing := find(last, c.Type); existing != nil && existing.Status == corev1.ConditionStatus(c.Status) {
-			// Also if this reconcile cleared the condition before it set it again.
+			// Keep the time even if this reconcile cleared the condition and then set it again.
 			c.LastTransitionTime = existing.LastTransitionTime
 		}
 		current = append(current, c)

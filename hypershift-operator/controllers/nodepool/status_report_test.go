@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestComputeStatus: fields that a reconcile did not determine stay unchanged.
+// TestComputeStatus checks that fields that a reconcile did not determine stay unchanged.
 func TestComputeStatus(t *testing.T) {
 	before := hyperv1.NodePoolStatus{
 		Replicas: 3, Version: "1.36.2", Platform: &hyperv1.NodePoolPlatformStatus{}, Selector: "a=b",
@@ -124,7 +124,7 @@ func TestComputeStatus(t *testing.T) {
 	}
 }
 
-// TestMergedConditions: a condition that was not set stays unchanged. Those of this reconcile follow, sorted by type.
+// TestMergedConditions checks that existing conditions keep their order, and that new ones follow, sorted by type.
 func TestMergedConditions(t *testing.T) {
 	earlier := metav1.NewTime(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC))
 	last := []hyperv1.NodePoolCondition{
@@ -160,7 +160,7 @@ func TestMergedConditions(t *testing.T) {
 	}
 }
 
-// TestSeverityOf: a warning is for a condition that needs attention.
+// TestSeverityOf checks which conditions get the severity Warning.
 func TestSeverityOf(t *testing.T) {
 	none := newScope(&hyperv1.NodePool{})
 	withMAAS := scopeWith()
@@ -210,7 +210,7 @@ func (r *recording) Eventf(regarding, related runtime.Object, kind, reason, acti
 	*r = append(*r, told{regarding, related, kind, reason, action, note, args})
 }
 
-// TestAnnounced: an event is emitted only for changes.
+// TestAnnounced checks that an event is emitted only for changes.
 func TestAnnounced(t *testing.T) {
 	failing := hyperv1.NodePoolCondition{Type: "Ready", Status: "False", Reason: "NoCapacity", Message: strings.Repeat("m", 901), Severity: "Warning"}
 	changed := func(change func(*hyperv1.NodePoolCondition)) hyperv1.NodePoolCondition {

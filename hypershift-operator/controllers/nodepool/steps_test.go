@@ -66,7 +66,7 @@ func TestOutdated(t *testing.T) {
 		"one machine has another configuration":                      {pass(madeWith("a", "wanted"), madeWith("b", "old")), counts{Config: 1}},
 		"one machine has another version":                            {pass(madeWith("a", "old", ofVersion("1.36.2")), madeWith("b", "old")), counts{Release: 1, Config: 1}},
 		"the annotation takes precedence over the Machine's version": {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.0.0" }, ofVersion("1.36.3"))), counts{Config: 1}},
-		"without one the Machine's version does":                     {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
+		"without an annotation, the Machine's version is used":       {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
 		"one machine has no bootstrap Secret":                        {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })), counts{Config: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,21 +83,22 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// TestReportUpdating checks the recorded state and the existing machines: either alone is enough for an update.
+// TestReportUpdating checks that an update is reported if either the recorded state or an existing machine is
+// outdated.
 func TestReportUpdating(t *testing.T) {
 	for name, test := range map[string]struct {
 		machines                []*clusterv1.Machine
 		version, config         string
 		updatesVersion, updates string
 	}{
-		"all machines are up to date":           {[]*clusterv1.Machine{madeWith("a", "wanted")}, "1.36.3", "wanted", "", ""},
-		"one machine has another configuration": {[]*clusterv1.Machine{madeWith("a", "wanted"), madeWith("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
-		"one machine has another version":       {[]*clusterv1.Machine{madeWith("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
-		"the configuration has changed":         {nil, "1.36.3", "old", "", "configuration wanted"},
-		"the version has changed":               {nil, "1.36.2", "wanted", "version 1.36.3", ""},
-		"neither is what all machines once had": {nil, "", "", "version 1.36.3", "configuration wanted"},
+		"all machines are up to date":                 {[]*clusterv1.Machine{madeWith("a", "wanted")}, "1.36.3", "wanted", "", ""},
+		"one machine has another configuration":       {[]*clusterv1.Machine{madeWith("a", "wanted"), madeWith("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
+		"one machine has another version":             {[]*clusterv1.Machine{madeWith("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
+		"the configuration has changed":               {nil, "1.36.3", "old", "", "configuration wanted"},
+		"the version has changed":                     {nil, "1.36.2", "wanted", "version 1.36.3", ""},
+		"no version and no configuration is recorded": {nil, "", "", "version 1.36.3", "configuration wanted"},
 	} {
-		t.Run("When "+name+", the conditions should say so", func(t *testing.T) {
+		t.Run("When "+name+", the updating conditions should report it", func(t *testing.T) {
 			g, s := NewWithT(t), pass(test.machines...)
 			s.config.hashWithoutVersion = "wanted"
 			s.pool.Status.Version = test.version
@@ -130,8 +131,8 @@ func TestRolledOut(t *testing.T) {
 		"no machine is desired":                         {wanted: ptr.To[int32](0), want: true},
 		"no machine is desired, and no number is set":   {want: true},
 		"one machine is missing":                        {wanted: ptr.To[int32](1)},
-		"it serves":                                     {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
-		"more than wanted serve":                        {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
+		"the machine is available":                      {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
+		"more machines than desired are available":      {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
 		"the machine is not available":                  {[]*clusterv1.Machine{madeWith("a", "wanted")}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
 		"the machine is available but being deleted":    {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
 		"the machine has another configuration":         {[]*clusterv1.Machine{madeWith("a", "old", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
@@ -156,12 +157,12 @@ func TestReportTemplate(t *testing.T) {
 		last, of string
 		want     metav1.ConditionStatus
 	}{
-		"the first template":                              {"", "t", metav1.ConditionFalse},
-		"the same template":                               {"t", "t", metav1.ConditionFalse},
-		"another one, not seen at a machine":              {"old", "t", metav1.ConditionTrue},
-		"a machine from another template":                 {"t", "old", metav1.ConditionTrue},
-		"the first template, with a machine from another": {"", "old", metav1.ConditionTrue},
-		"another one, and machines are of it":             {"old", "old", metav1.ConditionTrue},
+		"the first template":                                   {"", "t", metav1.ConditionFalse},
+		"the same template":                                    {"t", "t", metav1.ConditionFalse},
+		"a new template that no machine has":                   {"old", "t", metav1.ConditionTrue},
+		"a machine from another template":                      {"t", "old", metav1.ConditionTrue},
+		"the first template, with a machine from another":      {"", "old", metav1.ConditionTrue},
+		"a new template, with a machine from the recorded one": {"old", "old", metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass(madeWith("a", "wanted"))
@@ -191,7 +192,7 @@ func TestAim(t *testing.T) {
 		"a new set":                                            {"", "", nil, aims{"wanted", "wanted", false}},
 		"nothing changes":                                      {"wanted", "wanted", nil, aims{"wanted", "wanted", false}},
 		"another configuration is desired":                     {"old", "old", nil, aims{"wanted", "old", false}},
-		"nodes are on their way":                               {"wanted", "old", nil, aims{"wanted", "old", false}},
+		"nodes are being updated":                              {"wanted", "old", nil, aims{"wanted", "old", false}},
 		"the change is reverted during an update":              {"other", "wanted", nil, aims{"wanted", "other", false}},
 		"a machine joined late":                                {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined)}, aims{"wanted", "old", true}},
 		"a late machine has not joined yet":                    {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late)}, aims{"wanted", "wanted", false}},
@@ -225,15 +226,15 @@ func TestReportReady(t *testing.T) {
 		reported     []metav1.Condition
 		want         string
 	}{
-		"all are available":                 {ptr.To[int32](2), ptr.To[int32](2), trouble("DeadBMC"), reported, "True/AsExpected: 2 of 2 machines are available"},
-		"more than all are there":           {ptr.To[int32](1), ptr.To[int32](2), nil, nil, "True/AsExpected: 2 of 1 machines are available"},
-		"no machine is desired":             {nil, nil, nil, nil, "True/AsExpected: 0 of 0 machines are available"},
-		"Cluster API says why":              {ptr.To[int32](2), ptr.To[int32](1), map[string]metav1.Condition{}, reported, "False/WaitingForMachines: 1 of 2 machines are available. two are on their way"},
-		"Cluster API says nothing":          {ptr.To[int32](2), nil, map[string]metav1.Condition{}, nil, "False/WaitingForMachines: 0 of 2 machines are available"},
-		"a machine reports the reason":      {ptr.To[int32](2), ptr.To[int32](1), trouble("DeadBMC"), reported, "False/DeadBMC: 1 of 2 machines are available. Machine a: its BMC is dead"},
-		"that there is none is no why":      {ptr.To[int32](2), nil, trouble(hyperv1.NodePoolNotFoundReason), reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
-		"what is well is no why":            {ptr.To[int32](2), nil, map[string]metav1.Condition{hyperv1.NodePoolAllMachinesReadyConditionType: {Status: metav1.ConditionTrue, Reason: "X"}}, reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
-		"Cluster API does not know of more": {ptr.To[int32](2), nil, map[string]metav1.Condition{}, []metav1.Condition{{Type: clusterv1.MachineDeploymentAvailableCondition, Status: metav1.ConditionTrue, Message: "well"}}, "False/WaitingForMachines: 0 of 2 machines are available"},
+		"all are available":                                  {ptr.To[int32](2), ptr.To[int32](2), trouble("DeadBMC"), reported, "True/AsExpected: 2 of 2 machines are available"},
+		"more machines than desired are available":           {ptr.To[int32](1), ptr.To[int32](2), nil, nil, "True/AsExpected: 2 of 1 machines are available"},
+		"no machine is desired":                              {nil, nil, nil, nil, "True/AsExpected: 0 of 0 machines are available"},
+		"Cluster API reports a reason":                       {ptr.To[int32](2), ptr.To[int32](1), map[string]metav1.Condition{}, reported, "False/WaitingForMachines: 1 of 2 machines are available. two are on their way"},
+		"Cluster API reports nothing":                        {ptr.To[int32](2), nil, map[string]metav1.Condition{}, nil, "False/WaitingForMachines: 0 of 2 machines are available"},
+		"a machine reports the reason":                       {ptr.To[int32](2), ptr.To[int32](1), trouble("DeadBMC"), reported, "False/DeadBMC: 1 of 2 machines are available. Machine a: its BMC is dead"},
+		"the lack of machines is not reported as the reason": {ptr.To[int32](2), nil, trouble(hyperv1.NodePoolNotFoundReason), reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
+		"a true condition is not reported as the reason":     {ptr.To[int32](2), nil, map[string]metav1.Condition{hyperv1.NodePoolAllMachinesReadyConditionType: {Status: metav1.ConditionTrue, Reason: "X"}}, reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
+		"Cluster API has not observed the new number yet":    {ptr.To[int32](2), nil, map[string]metav1.Condition{}, []metav1.Condition{{Type: clusterv1.MachineDeploymentAvailableCondition, Status: metav1.ConditionTrue, Message: "well"}}, "False/WaitingForMachines: 0 of 2 machines are available"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pass()
@@ -256,15 +257,15 @@ func TestForwarderImage(t *testing.T) {
 		release       *releaseinfo.ReleaseImage
 		want, fails   string
 	}{
-		"of the payload": {false, "", "", payload, "registry.example/ocp-haproxy:1", ""},
-		"the pool's annotation sets another image":        {false, "mine", "", payload, "mine", ""},
-		"the cluster's operator image is ignored":         {false, "", "mine", payload, "registry.example/ocp-haproxy:1", ""},
-		"through a proxy, of the payload":                 {true, "", "", payload, fixture.OCPOperator, ""},
-		"through a proxy, the cluster's own":              {true, "", "mine", payload, "mine", ""},
-		"through a proxy, HAProxy is not asked":           {true, "mine", "", payload, fixture.OCPOperator, ""},
-		"the payload has no image":                        {false, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image haproxy-router"},
-		"the payload has no image for a proxy":            {true, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image hypershift"},
-		"the payload has no image, but the pool sets one": {false, "mine", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "mine", ""},
+		"the payload's image is used":                           {false, "", "", payload, "registry.example/ocp-haproxy:1", ""},
+		"the pool's annotation sets another image":              {false, "mine", "", payload, "mine", ""},
+		"the cluster's operator image is ignored":               {false, "", "mine", payload, "registry.example/ocp-haproxy:1", ""},
+		"through a proxy, the payload's operator image is used": {true, "", "", payload, fixture.OCPOperator, ""},
+		"through a proxy, the cluster's operator image is used": {true, "", "mine", payload, "mine", ""},
+		"through a proxy, the HAProxy image is ignored":         {true, "mine", "", payload, fixture.OCPOperator, ""},
+		"the payload has no image":                              {false, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image haproxy-router"},
+		"the payload has no image for a proxy":                  {true, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image hypershift"},
+		"the payload has no image, but the pool sets one":       {false, "mine", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "mine", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()

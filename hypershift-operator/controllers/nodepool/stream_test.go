@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestStreamOfMostNodes: during an update from one stream to the other, the pool reports the stream of most nodes.
+// TestStreamOfMostNodes checks that a pool reports the stream of most nodes during an update from one stream to the
+// other.
 func TestStreamOfMostNodes(t *testing.T) {
 	const nine, ten = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0", "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"
 	const older, strange = "Red Hat Enterprise Linux CoreOS 418.94.202501010000-0", "Red Hat Enterprise Linux CoreOS 8.4.2021"
@@ -54,7 +55,7 @@ func TestStreamOfMostNodes(t *testing.T) {
 	}
 }
 
-// TestFirstStream has pools of release 5.0 without spec.osImageStream.
+// TestFirstStream checks the stream of pools of release 5.0.
 func TestFirstStream(t *testing.T) {
 	const nine, ten = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0", "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"
 	const runc = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\n" +
@@ -98,7 +99,7 @@ func TestFirstStream(t *testing.T) {
 		"a custom OSStreams feature gate selects RHEL 10": {
 			with: preps{gates(configv1.CustomNoUpgrade, "OSStreams")}, want: "rhel-10",
 		},
-		"other gates of its own do not": {
+		"another custom feature gate does not select RHEL 10": {
 			with: preps{gates(configv1.CustomNoUpgrade, "Other")}, want: "rhel-9",
 		},
 		"a new pool with runc gets RHEL 9":                    {documents: runc, with: preps{preview}, want: "rhel-9"},
@@ -107,18 +108,18 @@ func TestFirstStream(t *testing.T) {
 		"a rollout to RHEL 10 in progress continues":          {with: preps{runs(nine, nine, ten)}, want: "rhel-10"},
 		"a pool without nodes keeps the stream of its status": {with: preps{preview, ran}, want: "rhel-9"},
 		"an existing pool without nodes keeps RHEL 9":         {with: preps{preview, older}, want: "rhel-9"},
-		"what was decided stays, whatever nodes run":          {with: preps{runs(ten), kept("rhel-9")}, want: "rhel-9"},
+		"a recorded stream stays, whatever nodes run":         {with: preps{runs(ten), kept("rhel-9")}, want: "rhel-9"},
 		"spec.osImageStream takes precedence": {
 			with: preps{runs(nine), kept("rhel-9"), asks("rhel-10")}, want: "rhel-10",
 		},
-		"another value of the annotation is ignored": {with: preps{kept("rhel-8")}, want: "rhel-9"},
+		"an unknown stream in the annotation is ignored": {with: preps{kept("rhel-8")}, want: "rhel-9"},
 		"runc on RHEL 10 is refused": {
 			documents: runc, with: preps{kept("rhel-10")}, fails: "remove that",
 		},
 		"machines that are replaced go back to RHEL 9": {
 			with: preps{runs(ten), kept("rhel-10"), asks("rhel-9")}, want: "rhel-9",
 		},
-		"machines that are updated in place do not": {
+		"machines that are updated in place cannot go back to RHEL 9": {
 			with: preps{runs(ten), kept("rhel-10"), asks("rhel-9"), inPlace}, fails: "an in-place update cannot return to the older stream"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +140,8 @@ func TestFirstStream(t *testing.T) {
 	}
 }
 
-// TestStreamOfEarlierOperator has pools that 0.1.0 configured for RHEL 10, which was its default from 5.0 on. They keep
-// their hash.
+// TestStreamOfEarlierOperator checks that pools that 0.1.0 configured for RHEL 10 keep their hash. RHEL 10 was the
+// default of 0.1.0 from release 5.0 on.
 func TestStreamOfEarlierOperator(t *testing.T) {
 	configured := func() *scope {
 		s := pass()
@@ -224,11 +225,11 @@ func TestUpgradeKeepsStream(t *testing.T) {
 	s.Expect(stream()).To(Equal("rhel-10"))
 }
 
-// TestNoStreams: a Kubernetes release has no streams, whatever the field is. Another condition reports that the field
-// has no effect.
+// TestNoStreams checks that a Kubernetes release has no streams, whatever the field is. Another condition reports that
+// the field has no effect.
 func TestNoStreams(t *testing.T) {
 	for _, wanted := range []string{"", "rhel-9", "rhel-10"} {
-		t.Run("When "+wanted+" is asked of a release of Kubernetes, it should name none", func(t *testing.T) {
+		t.Run("When the stream of a Kubernetes pool is set to "+wanted+", it should choose no stream", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			if wanted != "" {
 				s.pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: wanted}

@@ -31,7 +31,7 @@ func booted(payload string, proxy *configv1.ProxySpec) (*scope, *corev1.Secret) 
 	return s, &corev1.Secret{Data: map[string][]byte{"token": []byte("bearer")}}
 }
 
-// TestFirstBootForIgnition: the user-data refers to the ignition-server, with its CA and the token.
+// TestFirstBootForIgnition checks that the user-data refers to the ignition-server, with its CA and the token.
 func TestFirstBootForIgnition(t *testing.T) {
 	g := NewWithT(t)
 	s, token := booted(fixture.OCPImage, &configv1.ProxySpec{HTTPSProxy: "http://proxy.example:3129"})
@@ -56,7 +56,8 @@ func TestFirstBootForIgnition(t *testing.T) {
 	g.Expect(got.Systemd.Units).To(HaveLen(1), "what the platform adds for OpenShift's installation on its machines")
 }
 
-// TestFirstBootForCloudInit: the token determines the format, because machines of an older configuration keep theirs.
+// TestFirstBootForCloudInit checks that the token determines the format, because machines of an older configuration
+// keep theirs.
 func TestFirstBootForCloudInit(t *testing.T) {
 	g := NewWithT(t)
 	s, token := booted(fixture.ReleaseImage, nil)
@@ -106,7 +107,7 @@ func TestHostOf(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"ignition.example": "ignition.example", "ignition.example:443": "ignition.example", "10.1.2.3:30443": "10.1.2.3", "[fd00::1]:443": "fd00::1", "": "",
 	} {
-		t.Run("When an endpoint is "+endpoint+", it should be its host", func(t *testing.T) {
+		t.Run("When an endpoint is "+endpoint+", it should return the host", func(t *testing.T) {
 			NewWithT(t).Expect(hostOf(endpoint)).To(Equal(want))
 		})
 	}

@@ -62,7 +62,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 }
 
 // configuration returns the cluster's configuration as the HostedControlPlane has it, since the ignition-server
-// compares the two.
+// compares the token's hash with the HostedControlPlane.
 func (s *scope) configuration() *hyperv1.ClusterConfiguration {
 	if s.namesOfUsers() {
 		return s.hc.Spec.Configuration

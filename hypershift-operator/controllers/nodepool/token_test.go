@@ -67,7 +67,7 @@ func TestReconcileToken(t *testing.T) {
 		"create v1.Secret .*/token-demo-wanted", "create v1.Role .*/token-demo-wanted",
 		"create v1.Secret .*/user-data-demo-wanted", "create v1.RoleBinding .*/user-data-demo-wanted",
 	} {
-		t.Run("When the server refuses to "+refused+", the reconcile should fail, and name no user-data", func(t *testing.T) {
+		t.Run("When the server refuses to "+refused+", it should return the error and no name of user-data", func(t *testing.T) {
 			w, s := tokenPass(t)
 			w.Reconciler.Client = answering(w.client, refused, testenv.ErrRefused)
 			_, err := w.reconcileToken(t.Context(), s)
@@ -84,7 +84,8 @@ func TestReconcileToken(t *testing.T) {
 	})
 }
 
-// TestShapeToken: the ignition-server owns the data that it wrote. Only keys that do not replace machines are updated.
+// TestShapeToken checks that data that the ignition-server wrote stays, and that only keys that do not replace
+// machines are updated.
 func TestShapeToken(t *testing.T) {
 	data := map[string][]byte{"release": []byte("new"), "config": []byte("new"), "pull-secret-hash": []byte("new"),
 		"additional-trust-bundle-hash": []byte("new"), "hc-configuration-hash": []byte("new")}
@@ -150,8 +151,8 @@ func TestShapeToken(t *testing.T) {
 	}
 }
 
-// TestReportReached: machines that are updated in place fetch only their first configuration; their nodes get later
-// ones.
+// TestReportReached checks when a pool reports that a machine has fetched the configuration. Machines that are updated
+// in place fetch only their first configuration; their nodes get later ones.
 func TestReportReached(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotation string
@@ -224,7 +225,7 @@ func TestWriteUserData(t *testing.T) {
 	}
 }
 
-// TestUserDataFails: a failed write returns no name with which machines could be created.
+// TestUserDataFails checks that a failed write returns no name with which machines could be created.
 func TestUserDataFails(t *testing.T) {
 	for name, fail := range map[string]func(*world, *scope, *corev1.Secret){
 		"When the user-data cannot be generated, it should return no Secret name": func(_ *world, s *scope, token *corev1.Secret) {
@@ -246,7 +247,7 @@ func TestUserDataFails(t *testing.T) {
 	}
 }
 
-// TestTokenConfig: the ignition-server can decompress the configuration.
+// TestTokenConfig checks that the ignition-server can decompress the configuration.
 func TestTokenConfig(t *testing.T) {
 	g := NewWithT(t)
 	_, s := tokenPass(t)
@@ -265,9 +266,9 @@ func TestTokenConfig(t *testing.T) {
 	g.Expect(key).To(Equal(client.ObjectKey{Namespace: "clusters-demo", Name: "token-demo-hash"}))
 }
 
-// TestConfigurationHashFollowsTheHostedControlPlane: the ignition-server waits until its HostedControlPlane has the
-// configuration that the token names. References in the HostedControlPlane have the names of copies. Until the operator
-// has migrated a cluster of version 0.1.0, they have the names of the user's objects.
+// TestConfigurationHashFollowsTheHostedControlPlane checks that the token refers to the configuration of the
+// HostedControlPlane, for which the ignition-server waits. References in the HostedControlPlane have the names of
+// copies. Until the operator has migrated a cluster of version 0.1.0, they have the names of the user's objects.
 func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
 	configuration := &hyperv1.ClusterConfiguration{
 		Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
@@ -275,11 +276,11 @@ func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
 		controlPlane, want *hyperv1.ClusterConfiguration
 		again              bool
 	}{
-		"of version 0.1.0":    {configuration, configuration, true},
-		"that names copies":   {hosted.Configuration(configuration), hosted.Configuration(configuration), false},
-		"that is to be moved": {nil, hosted.Configuration(configuration), false},
+		"of version 0.1.0":        {configuration, configuration, true},
+		"that names copies":       {hosted.Configuration(configuration), hosted.Configuration(configuration), false},
+		"without a configuration": {nil, hosted.Configuration(configuration), false},
 	} {
-		t.Run("a HostedControlPlane "+name, func(t *testing.T) {
+		t.Run("the token refers to the configuration of a HostedControlPlane "+name, func(t *testing.T) {
 			w, s := tokenPass(t)
 			s.hc.Spec.Configuration = configuration.DeepCopy()
 			s.hcp = &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: tc.controlPlane}}

@@ -58,7 +58,7 @@ func (r *Reconciler) reconcileTuning(ctx context.Context, s *scope) (ctrl.Result
 }
 
 // tuning returns the ConfigMaps of spec.tuningConfig in the form that the node tuning operator reads. One ConfigMap
-// contains all Tuneds, another one the PerformanceProfile.
+// contains all Tuneds, and a second one the PerformanceProfile.
 func (r *Reconciler) tuning(ctx context.Context, s *scope) ([]*corev1.ConfigMap, error) {
 	var tuneds []string
 	var profile *corev1.ConfigMap

@@ -22,7 +22,8 @@ func reported(name, pool, status string) *corev1.ConfigMap {
 	return c
 }
 
-// TestReportPerformance: the node tuning operator's conditions are copied while there is tuning, and removed with it.
+// TestReportPerformance checks that the node tuning operator's conditions are copied while there is tuning, and
+// removed with it.
 func TestReportPerformance(t *testing.T) {
 	const prefix = "performance.operator.openshift.io/"
 	const status = "conditions:\n- {type: Available, status: \"True\", message: ready}\n- {type: Progressing, status: \"False\", reason: Done}\n" +

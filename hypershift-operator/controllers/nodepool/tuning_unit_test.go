@@ -146,7 +146,7 @@ func TestMirroredConfigs(t *testing.T) {
 	})
 }
 
-// TestHandOver: ConfigMaps of an earlier reconcile that are no longer desired are deleted; those of another pool stay.
+// TestHandOver checks that ConfigMaps that are no longer desired are deleted, and that those of another pool stay.
 func TestHandOver(t *testing.T) {
 	owned := func(c *corev1.ConfigMap, owner, pool string) *corev1.ConfigMap {
 		annotate(c, hyperv1.NodePoolAnnotation, owner)
@@ -204,7 +204,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestReconcileTuning: nodes are not created until the tuning is valid.
+// TestReconcileTuning checks that nodes are not created until the tuning is valid.
 func TestReconcileTuning(t *testing.T) {
 	const valid, config = "ValidTuningConfig", "ValidMachineConfig"
 	for name, tc := range map[string]struct {

@@ -38,8 +38,8 @@ func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Resu
 // autoscalerTag is the name of the autoscaler's image in a payload.
 const autoscalerTag = "cluster-autoscaler"
 
-// validateAutoscaler reports that the release has no autoscaler although the pool needs one. The cluster's payload
-// provides it, which is the pool's or a newer one of the same distribution.
+// validateAutoscaler reports that the release has no autoscaler although the pool needs one. The autoscaler comes from
+// the cluster's payload, which is the pool's payload or a newer one of the same distribution.
 func (s *scope) validateAutoscaler() {
 	_, inPayload := s.release.ComponentImage(autoscalerTag)
 	if s.pool.Spec.AutoScaling == nil || inPayload || s.hc.Annotations[hyperv1.ClusterAutoscalerImage] != "" {

@@ -80,7 +80,7 @@ func TestAutoscalingOfUnwritableTaints(t *testing.T) {
 	g.Expect(s.conditions["AutoscalingEnabled"].Message).To(ContainSubstring("spec.taints has a key that is not a valid label key"))
 }
 
-// TestManagementSaid: invalid settings end the reconcile.
+// TestManagementSaid checks that invalid settings end the reconcile.
 func TestManagementSaid(t *testing.T) {
 	g, s := NewWithT(t), pass()
 	result, err := (&Reconciler{}).validateManagement(t.Context(), s)
@@ -147,11 +147,11 @@ func TestPlatformSaid(t *testing.T) {
 	}
 }
 
-// TestPayloadArchitectures: an image of one architecture supports only machines of that one.
+// TestPayloadArchitectures checks that an image of one architecture supports only machines of that architecture.
 func TestPayloadArchitectures(t *testing.T) {
 	payloads := map[string]hyperv1.PayloadArchType{"amd64": "AMD64", "arm64": "ARM64", "ppc64le": "PPC64LE", "s390x": "S390X"}
 	for arch := range payloads {
-		t.Run("When machines are of "+arch+", it should be the image of that one alone", func(t *testing.T) {
+		t.Run("When machines are of "+arch+", it should accept only a payload of that architecture", func(t *testing.T) {
 			for of, payload := range payloads {
 				hc := &hyperv1.HostedCluster{Status: hyperv1.HostedClusterStatus{PayloadArch: payload}}
 				pool := &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Arch: arch}}
@@ -168,7 +168,8 @@ type keeping struct {
 	platform.ImageKeeper
 }
 
-// TestReportFault: the condition of a fault is cleared when the fault is gone, except for one that is set later.
+// TestReportFault checks that the condition of a fault is cleared when the fault is gone, unless a later phase sets
+// it.
 func TestReportFault(t *testing.T) {
 	const image, group = "ValidPlatformImage", "AWSSecurityGroupAvailable"
 	waits := func(conditionType string) *platform.Fault {

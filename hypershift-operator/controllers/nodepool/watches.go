@@ -49,8 +49,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // poolByAnnotation maps an object to the pool that created it. Cluster API copies the annotation from a set to its
-// machines. For an object in another namespace the annotation is ignored, unless that namespace is the hosted control
-// plane namespace of a cluster in the pool's namespace.
+// machines. In other namespaces than the pool's, the annotation counts only in the hosted control plane namespace of a
+// cluster of the pool's namespace.
 func (r *Reconciler) poolByAnnotation(ctx context.Context, obj client.Object) []reconcile.Request {
 	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.NodePoolAnnotation], "/")
 	if !ok {

@@ -27,8 +27,8 @@ import (
 // not watched.
 const namespacePoll = 30 * time.Second
 
-// Role and RoleBinding in the namespace of the agents have the same names as in the compatible product, one pair for
-// each hosted control plane namespace.
+// Role and RoleBinding in the namespace of the agents have the same names as in upstream HyperShift, one pair for each
+// hosted control plane namespace.
 func roleName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: agents, Name: "capi-provider-role-" + cluster.Namespace}
 }
@@ -37,7 +37,7 @@ func bindingName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: agents, Name: "cluster-api-agent-" + cluster.Namespace}
 }
 
-// CredentialsSecret returns an empty name, because access to the agents takes the place of credentials.
+// CredentialsSecret returns an empty name, because the platform uses access to the agents instead of credentials.
 func (*Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
 
 // ReconcileCredentials allows the provider to use agents of the namespace that the cluster names.

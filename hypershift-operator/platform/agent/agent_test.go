@@ -154,7 +154,7 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// TestAccessIsCertain: a failed write or deletion is reported, so that the next reconcile tries again.
+// TestAccessIsCertain checks that a failed write or deletion is reported, so that the next reconcile tries again.
 func TestAccessIsCertain(t *testing.T) {
 	cluster, moved := testCluster(), testCluster()
 	moved.HostedCluster.Spec.Platform.Agent.AgentNamespace = "others"
@@ -278,7 +278,7 @@ func TestMachines(t *testing.T) {
 		})
 	}
 	for i, stage := range []string{"AgentReserved", "AgentSpecSynced", "AgentValidated", "AgentRequirementsMet", "Installed"} {
-		t.Run("When a machine has passed all stages before "+stage+", it should say what is in the way", func(t *testing.T) {
+		t.Run("When a machine has passed all stages before "+stage+", it should report that stage", func(t *testing.T) {
 			machine := &agentv1.AgentMachine{}
 			for j, condition := range stages {
 				status := metav1.ConditionTrue

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// TestHostsOfPools: a pool selects hosts by labels, and other labels replace the machines.
+// TestHostsOfPools checks that a pool selects hosts by labels, and that a change of the labels replaces the machines.
 func TestHostsOfPools(t *testing.T) {
 	g, p := NewWithT(t), &Platform{}
 	pool := func(labels map[string]string) platform.Pool {
@@ -42,7 +42,8 @@ func TestHostsOfPools(t *testing.T) {
 	g.Expect(p.RollingTemplate(p.MachineTemplate(chosen))).NotTo(Equal(p.RollingTemplate(p.MachineTemplate(pool(map[string]string{"size": "small"})))))
 }
 
-// TestHostsThatGo checks why a deletion waits, in the provider's words if it reports a message.
+// TestHostsThatGo checks the message about a deletion that waits for hosts. It contains the provider's message if
+// there is one.
 func TestHostsThatGo(t *testing.T) {
 	host := func(name, namespace string, conditions ...contract.Condition) client.Object {
 		return &agentv1.AgentMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: agentv1.AgentMachineStatus{Conditions: conditions}}
@@ -73,7 +74,7 @@ func TestHostsThatGo(t *testing.T) {
 	NewWithT(t).Expect([]string{reason, message}).To(HaveEach(BeEmpty()), "it is no host")
 }
 
-// TestWhomTheRightIsFor: the binding grants only the cluster's Role, and only to its own provider.
+// TestWhomTheRightIsFor checks that the binding grants only the cluster's Role, and only to its own provider.
 func TestWhomTheRightIsFor(t *testing.T) {
 	g, c, cluster := NewWithT(t), testClient(t, agents("agents", "*")), testCluster()
 	_, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
@@ -85,7 +86,8 @@ func TestWhomTheRightIsFor(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: binding.RoleRef.Name}, role)).To(Succeed())
 }
 
-// TestFormerNamespace: the namespace of agents is read from the provider's arguments, even if they are incomplete.
+// TestFormerNamespace checks that the namespace of agents is read from the provider's arguments, even if they are
+// incomplete.
 func TestFormerNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -116,7 +118,8 @@ func TestFormerNamespace(t *testing.T) {
 	})
 }
 
-// TestNoHostsBeforeAnAddress: hosts that boot too early would find no control plane, and be installed without effect.
+// TestNoHostsBeforeAnAddress checks that there is no AgentCluster before the control plane has an address. Hosts that
+// boot too early would find no control plane, and would be installed without effect.
 func TestNoHostsBeforeAnAddress(t *testing.T) {
 	g, cluster := NewWithT(t), testCluster()
 	cluster.HostedCluster.Status.IgnitionEndpoint = "10.0.0.1:31000"
@@ -126,7 +129,8 @@ func TestNoHostsBeforeAnAddress(t *testing.T) {
 	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil())
 }
 
-// TestBindingOfOthers: a binding of the same name that belongs to another owner is neither changed nor deleted.
+// TestBindingOfOthers checks that a binding of the same name that belongs to another owner is neither changed nor
+// deleted.
 func TestBindingOfOthers(t *testing.T) {
 	for _, owner := range []string{"", "others/demo"} {
 		g, cluster := NewWithT(t), testCluster()

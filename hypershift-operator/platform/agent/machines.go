@@ -51,7 +51,7 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	return template
 }
 
-// RollingTemplate returns the template itself, because another selector means another host.
+// RollingTemplate returns the template itself, because a different selector selects different hosts.
 func (*Platform) RollingTemplate(template client.Object) client.Object { return template }
 
 // MachineCapacity returns the zero value, because the agent is chosen only after the machine exists.
@@ -82,8 +82,8 @@ func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return says(obj).Problem(stages...)
 }
 
-// MachineStart returns a start that begins with the reservation of a host. Before that, another AgentMachine would not
-// get one either.
+// MachineStart returns a start that begins with the reservation of a host. Before that, a replacement would not get a
+// host either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	return says(obj).StartedWith(agentReserved)
 }

@@ -254,7 +254,7 @@ func TestFeatureGates(t *testing.T) {
 		"4.14.30": "--feature-gates=EKS=false", "4.15.0": "--feature-gates=EKS=false", "4.16.0-rc.1": "--feature-gates=EKS=false,ROSA=false",
 		"4.20.1": "--feature-gates=EKS=false,ROSA=false", "5.1.0": "--feature-gates=EKS=false,ROSA=false", "1.36.3": "--feature-gates=EKS=false,ROSA=false",
 	} {
-		t.Run("When the release is "+version+", its provider should get the gates that it knows", func(t *testing.T) {
+		t.Run("When the release is "+version+", the provider should get only feature gates that it supports", func(t *testing.T) {
 			deployment := &appsv1.Deployment{}
 			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--v=4", "--feature-gates=EKS=false,ROSA=false"}}}
 			gateFeatures(version, deployment)

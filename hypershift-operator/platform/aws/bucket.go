@@ -128,7 +128,7 @@ func (b *bucket) put(ctx context.Context, store *minio.Client, owner, name strin
 	switch {
 	case same && mark == owner:
 		return nil
-	// An object without an owner was written by the compatible product.
+	// An object without an owner was written by upstream HyperShift.
 	case there != nil && mark != owner && (mark != "" || !same):
 		return fmt.Errorf("%s: %w", name, errTaken)
 	}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The paths and names are those that operators of release payloads read.
+// TestAdaptControlPlaneOperator checks the paths and names that operators of release payloads read.
 func TestAdaptControlPlaneOperator(t *testing.T) {
 	g := NewWithT(t)
 	deployment := &appsv1.Deployment{}

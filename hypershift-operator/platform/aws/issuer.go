@@ -37,7 +37,7 @@ const (
 
 var validOIDC = string(hyperv1.ValidOIDCConfiguration)
 
-// IssuerFinalizer returns the compatible product's finalizer.
+// IssuerFinalizer returns the finalizer that upstream HyperShift uses too.
 func (*Platform) IssuerFinalizer() string { return hyperv1.AWSOIDCDiscoveryFinalizer }
 
 // IssuerDocuments returns the discovery document and the keys, if the operator has a bucket and the issuer's URL ends

@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/objectstore/storetest"
 )
 
-// TestKeysOfIssuers: keys with which AWS can verify tokens, and keys with which an API server does not sign.
+// TestKeysOfIssuers checks keys with which AWS can verify tokens, and keys with which an API server does not sign.
 func TestKeysOfIssuers(t *testing.T) {
 	elliptical := func(curve elliptic.Curve) any {
 		key, err := ecdsa.GenerateKey(curve, rand.Reader)
@@ -95,7 +95,7 @@ func listless(t *testing.T, objects ...client.Object) client.Client {
 		}})
 }
 
-// TestUnread: a failed list does not count as an empty one.
+// TestUnread checks that a failed list does not count as an empty one.
 func TestUnread(t *testing.T) {
 	g := NewWithT(t)
 	c := listless(t)
@@ -107,7 +107,7 @@ func TestUnread(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("timed out")))
 }
 
-// TestObjectsOfOthers: an object of another platform has no start, no capacity, and no tags to omit.
+// TestObjectsOfOthers checks that an object of another platform has no start, no capacity, and no tags to omit.
 func TestObjectsOfOthers(t *testing.T) {
 	g, p, pod := NewWithT(t), &Platform{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	g.Expect(p.MachineStart(pod)).To(BeZero())
@@ -122,8 +122,8 @@ func TestObjectsOfOthers(t *testing.T) {
 	g.Expect(machine.Spec.AdditionalTags).To(Equal(map[string]string{"a": "b"}), "without its cluster nobody knows all of its tags")
 }
 
-// TestOrphanWords: a waiting deletion reports the provider's message about the first machine, and identifies a machine
-// without an instance by its name.
+// TestOrphanWords checks the message of a waiting deletion. It contains the provider's message about the first
+// machine, and the name of a machine without an instance.
 func TestOrphanWords(t *testing.T) {
 	g := NewWithT(t)
 	machine := &awsv1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a", Finalizers: []string{awsv1.MachineFinalizer}},

@@ -49,8 +49,8 @@ func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return says(obj).Problem(instanceReady, securityGroupsReady)
 }
 
-// MachineStart returns a start that begins with an instance. Before EC2 provides one, another machine of the pool would
-// not get one either.
+// MachineStart returns a start that begins with an instance. Before EC2 provides an instance, a replacement would not
+// get one either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	machine, ok := obj.(*awsv1.AWSMachine)
 	if !ok {
@@ -110,8 +110,9 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	return "AWS does not accept the cluster's identity, so its instances cannot be terminated: terminate these by hand:" + left, errors.Join(failures...)
 }
 
-// known reports whether AWS still accepts the cluster's components, as far as is known. The control-plane-operator
-// checks that with AWS. Documents that cannot be published any more may still be served.
+// known reports whether AWS still accepts the identity of the cluster's components, which the control-plane-operator
+// checks. A successful check counts even if the issuer's documents cannot be published any more: AWS may still read
+// the previous ones.
 func known(hc *hyperv1.HostedCluster) bool {
 	said := func(conditionType hyperv1.ConditionType, status metav1.ConditionStatus) bool {
 		return meta.IsStatusConditionPresentAndEqual(hc.Status.Conditions, string(conditionType), status)

@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// operatorFinalizer is on an AWSEndpointService from before its endpoint service is created until that is deleted. It
-// is the compatible product's finalizer.
+// operatorFinalizer is on an AWSEndpointService from before its endpoint service is created until the endpoint service
+// is deleted. Upstream HyperShift uses the same finalizer.
 const operatorFinalizer = "hypershift.openshift.io/hypershift-operator-finalizer"
 
 // offer ensures the endpoint service of a load balancer. The operator creates it if it has access to the management

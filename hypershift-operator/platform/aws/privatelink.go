@@ -184,7 +184,7 @@ func create(ctx context.Context, api *ec2.Client, balancer string, wanted offer)
 	return of(made.ServiceConfiguration), nil
 }
 
-// mark tags an endpoint service that has no owner, because a user or the compatible product created it.
+// mark tags an endpoint service that has no owner, because a user or upstream HyperShift created it.
 func mark(ctx context.Context, api *ec2.Client, found *service, owner string) error {
 	switch found.owner {
 	case owner:

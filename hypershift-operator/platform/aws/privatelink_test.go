@@ -160,7 +160,7 @@ func TestEndpointServiceWaits(t *testing.T) {
 		})
 	}
 	for _, late := range []bool{false, true} {
-		t.Run(fmt.Sprintf("When nobody heard that it was made, and the list of all is late: %t, the next try should be the first one", late), func(t *testing.T) {
+		t.Run(fmt.Sprintf("When the response to the creation is lost, and the new service is listed late: %t, it should not create a second one", late), func(t *testing.T) {
 			aws := &fakeAWS{balancers: map[string]string{"lb-private-router": "active"}, lost: true, late: late}
 			l := link(t, aws)
 			l.look()

@@ -30,8 +30,8 @@ const (
 	own = "own-"
 	// publishedImage is the provider image that its project publishes, for such payloads.
 	publishedImage = "registry.k8s.io/cluster-api-aws/cluster-api-aws-controller:v2.13.0"
-	// firstROSA is the first minor version of OpenShift 4 whose provider has the feature gate ROSA, as in the compatible
-	// product.
+	// firstROSA is the first minor version of OpenShift 4 whose provider has the feature gate ROSA, as in upstream
+	// HyperShift.
 	firstROSA = 16
 	// tokenFolder is the directory of the token of the hosted cluster's service account, which the minter writes.
 	tokenFolder = "/var/run/secrets/openshift/serviceaccount"

@@ -15,8 +15,8 @@ import (
 
 func working() map[string]string { return map[string]string{"lb-private-router": "active"} }
 
-// TestStepsThatAWSRefuses: if any step of an offer fails, no service name is reported, and a later attempt continues
-// there.
+// TestStepsThatAWSRefuses checks that no service name is reported if any step of an offer fails, and that a later
+// attempt continues there.
 func TestStepsThatAWSRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name, action string
@@ -30,7 +30,7 @@ func TestStepsThatAWSRefuses(t *testing.T) {
 		{"When it may not read the allowed principals", "DescribeVpcEndpointServicePermissions", false, "reading the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 		{"When it may not set the allowed principals", "ModifyVpcEndpointServicePermissions", false, "setting the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 	} {
-		t.Run(tc.name+", it should say so and make one in the end", func(t *testing.T) {
+		t.Run(tc.name+", it should report it and create one endpoint service later", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working(), refuses: map[string]string{tc.action: "UnauthorizedOperation"}}
 			if tc.byHand {
 				aws.services = []*fakeService{{id: "vpce-svc-1", balancer: balancerARN("lb-private-router"), tags: map[string]string{}}}
@@ -51,7 +51,8 @@ func TestStepsThatAWSRefuses(t *testing.T) {
 	}
 }
 
-// TestRotatedCredentials: the credentials file is read for each request to AWS, and none of its content is reported.
+// TestRotatedCredentials checks that the credentials file is read for each request to AWS, and that none of its
+// content is reported.
 func TestRotatedCredentials(t *testing.T) {
 	const good = "[default]\naws_access_key_id = key\naws_secret_access_key = secret\n"
 	for _, tc := range []struct{ name, content, says string }{
@@ -79,7 +80,7 @@ func TestRotatedCredentials(t *testing.T) {
 	}
 }
 
-// TestRemovalsThatAWSRefuses: the object stays, with the reason, until its endpoint service is deleted.
+// TestRemovalsThatAWSRefuses checks that the object stays, with the reason, until its endpoint service is deleted.
 func TestRemovalsThatAWSRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name, action, unsuccessful string
@@ -92,7 +93,7 @@ func TestRemovalsThatAWSRefuses(t *testing.T) {
 		{"When it may not list the connections", "DescribeVpcEndpointConnections", "", []string{"vpce-1"}, ": listing connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 		{"When it may not reject the connections", "RejectVpcEndpointConnections", "", []string{"vpce-1"}, ": cutting off connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 	} {
-		t.Run(tc.name+", it should wait and say why", func(t *testing.T) {
+		t.Run(tc.name+", it should wait and report why", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working()}
 			l := link(t, aws)
 			l.look()
@@ -133,10 +134,11 @@ func TestRemovalsThatAWSRefuses(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatHold: only existing or pending connections are rejected, because EC2 refuses to reject others.
+// TestConnectionsThatHold checks that only existing or pending connections are rejected, because EC2 refuses to reject
+// others.
 func TestConnectionsThatHold(t *testing.T) {
 	for state, holds := range map[string]bool{"available": true, "Available": true, "pending": true, "pendingAcceptance": true, "rejected": false, "deleting": false, "failed": false} {
-		t.Run(state, func(t *testing.T) {
+		t.Run("When a connection is "+state+", it should be rejected only if it blocks the deletion", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working()}
 			l := link(t, aws)
 			l.look()
@@ -149,8 +151,8 @@ func TestConnectionsThatHold(t *testing.T) {
 	}
 }
 
-// TestMadeAnew: the cached state of an endpoint service is removed with it, so that another one is created and deleted
-// at once.
+// TestMadeAnew checks that the cached state of an endpoint service is removed with it. The next endpoint service is
+// then created and deleted at once.
 func TestMadeAnew(t *testing.T) {
 	aws := &fakeAWS{balancers: working()}
 	l := link(t, aws)
@@ -164,7 +166,8 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// TestSameLoadBalancerPrefix: a load balancer belongs to a Service only if the complete names match, not only a prefix.
+// TestSameLoadBalancerPrefix checks that a load balancer belongs to a Service only if the complete names match, not
+// only a prefix.
 func TestSameLoadBalancerPrefix(t *testing.T) {
 	for _, tc := range []struct {
 		name, balancer string
@@ -190,7 +193,7 @@ func TestSameLoadBalancerPrefix(t *testing.T) {
 	}
 }
 
-// TestAskedAgain: the next check is due when the first of the services may be checked again.
+// TestAskedAgain checks that the next check is due when the first of the services may be checked again.
 func TestAskedAgain(t *testing.T) {
 	aws := &fakeAWS{balancers: working()}
 	l := link(t, aws)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// defaultVolumeSize in GiB and defaultVolumeType are those of the compatible product.
+	// defaultVolumeSize in GiB and defaultVolumeType are the defaults of upstream HyperShift.
 	defaultVolumeSize = 16
 	defaultVolumeType = "gp3"
 	// metadataHops allows pods to reach the metadata of their instance, which needs one hop more than from the instance
 	// itself.
 	metadataHops = 2
-	// firstReservations is the first release of OpenShift whose provider supports capacity reservations, as in the
-	// compatible product.
+	// firstReservations is the first release of OpenShift whose provider supports capacity reservations, as in
+	// upstream HyperShift.
 	firstReservations = "4.19.0"
 )
 
@@ -215,8 +215,8 @@ func tags(p platform.Pool) map[string]string {
 	return all
 }
 
-// spot reports whether EC2 may reclaim instances, so that they must be drained in time. The annotation enables that for
-// tests with instances that stay.
+// spot reports whether EC2 may reclaim instances, so that they must be drained in time. The annotation enables the
+// same handling in tests with instances that EC2 does not reclaim.
 func spot(np *hyperv1.NodePool) bool {
 	if _, tried := np.Annotations[hyperv1.EnableSpotAnnotation]; tried {
 		return true

@@ -33,12 +33,13 @@ type Subject struct {
 	Type hyperv1.PlatformType
 	// Plugin is the plugin under test.
 	Plugin platform.Platform
-	// Cluster and Pool replace the MAAS settings of a cluster and its pool by those of the platform; nil if it has none.
+	// Cluster and Pool replace the MAAS settings of a cluster and its pool by the platform's settings; nil if it has
+	// none.
 	Cluster func(*hyperv1.HostedCluster)
 	Pool    func(*hyperv1.NodePool)
 	// Roll changes a pool so that its machines must be replaced; nil if the platform creates none.
 	Roll func(*hyperv1.NodePool)
-	// Beside are additional objects of a user, in the namespace of the cluster or another.
+	// Beside are additional objects of a user, in any namespace.
 	Beside []client.Object
 	// Rotate changes the content of the user's credentials; nil if the platform has none.
 	Rotate func(*corev1.Secret)
@@ -113,7 +114,7 @@ func (w *world) in(t *testing.T) *world {
 	return &view
 }
 
-// act makes both controllers use another client.
+// act sets the client of both controllers.
 func (w *world) act(c client.Client) { w.clusters.Client, w.pools.Client = c, c }
 
 func (w *world) hosted() string { return fixture.Hosted(w.namespace) }

@@ -121,7 +121,7 @@ func TestPlatforms(t *testing.T) {
 	for _, s := range subjects(t) {
 		s.Plugin, _ = plugins.For(s.Type)
 		all[s.Type] = true
-		t.Run("When the platform is "+string(s.Type), func(t *testing.T) { Run(t, admin, operator, s) })
+		t.Run("When the platform is "+string(s.Type)+", it should pass the conformance suite", func(t *testing.T) { Run(t, admin, operator, s) })
 	}
 	for platformType := range registry.All() {
 		if !all[platformType] {

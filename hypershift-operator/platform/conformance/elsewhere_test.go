@@ -56,7 +56,7 @@ func newElsewhere(t *testing.T, infra *fixture.Infra, prefix string) *elsewhere 
 	return e
 }
 
-// disk makes the release refer to another disk image.
+// disk sets the disk image that the release refers to.
 func (e *elsewhere) disk(digest string) {
 	var intel releaseinfo.BootArchitecture
 	intel.Images.KubeVirt = releaseinfo.BootImage{DigestRef: "registry.example/rhcos@" + digest}
@@ -86,8 +86,8 @@ func (e *elsewhere) policy() (*networkingv1.NetworkPolicy, error) {
 	return policy, e.infra.Admin.Get(e.t.Context(), client.ObjectKey{Namespace: fixture.InfraNamespace, Name: "virt-launcher-" + infraID}, policy)
 }
 
-// useKubeconfig changes the user's Secret. It advances the clock first, because the operator uses a kubeconfig that
-// changes again at once only some seconds later.
+// useKubeconfig changes the user's Secret. It advances the clock first, because the operator delays the use of a
+// kubeconfig that has changed twice within seconds.
 func (e *elsewhere) useKubeconfig(user string) {
 	e.t.Helper()
 	e.clock.SetTime(e.clock.Now().Add(time.Minute))

@@ -166,7 +166,7 @@ func rolled(w *world) {
 	w.Expect(w.templates()[0].GetName()).To(Equal(w.machines().InfrastructureRef.Name))
 }
 
-// rotationTimeout is more than any platform continues with the credentials that it has: KubeVirt does so for 10 s.
+// rotationTimeout is longer than any platform keeps using its previous credentials. KubeVirt does so for 10 s.
 const rotationTimeout = time.Minute
 
 // rotated changes the user's Secret and expects a changed hash, which rolls the pods of a provider.
@@ -248,7 +248,8 @@ func (w *world) nothingOutside() {
 	}
 }
 
-// outsideIsThere expects that the same objects exist, because otherwise their absence would prove nothing.
+// outsideIsThere expects that the same objects exist before the deletion. Otherwise their later absence would prove
+// nothing.
 func (w *world) outsideIsThere() {
 	w.t.Helper()
 	for _, obj := range w.subject.Outside {

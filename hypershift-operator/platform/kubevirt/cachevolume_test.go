@@ -24,8 +24,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// TestCacheVolume: the data importer fetches the disk at once and keeps it, on the same storage as the virtual
-// machines' own disks.
+// TestCacheVolume checks that the data importer fetches the disk at once and keeps it, on the same storage as the
+// virtual machines' own disks.
 func TestCacheVolume(t *testing.T) {
 	source := map[string]any{"registry": map[string]any{"url": "docker://" + payloadDisk, "pullMethod": "node"}}
 	for _, tc := range []struct {
@@ -57,7 +57,8 @@ func TestCacheVolume(t *testing.T) {
 	}
 }
 
-// TestCachesInAnyOrder: the client's cache lists objects in any order, and still all reconciles choose the same volume.
+// TestCachesInAnyOrder checks that all reconciles choose the same volume, although the client's cache lists objects in
+// any order.
 func TestCachesInAnyOrder(t *testing.T) {
 	g, turned := NewWithT(t), false
 	c := interceptor.NewClient(otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest), volume("clusters-demo", "b", "pool-1", payloadDigest)), interceptor.Funcs{
@@ -73,7 +74,7 @@ func TestCachesInAnyOrder(t *testing.T) {
 	g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("a"))
 }
 
-// TestWithoutEffect: a pool reports a cache strategy without effect, but not one that it does not set.
+// TestWithoutEffect checks that a pool reports a cache strategy without effect, but not one that it does not set.
 func TestWithoutEffect(t *testing.T) {
 	named := func(strategy *hyperv1.KubevirtCachingStrategy) *hyperv1.KubevirtNodePoolPlatform {
 		return &hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{CacheStrategy: strategy,
@@ -160,8 +161,8 @@ func TestOrphans(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("listing KubevirtMachines of namespace clusters-demo")))
 }
 
-// TestPatchedText: the template is always in the API server's canonical form, however a user writes a patch. Otherwise
-// every reconcile would write it again.
+// TestPatchedText checks that the template is always in the API server's canonical form, however a user writes a
+// patch. Otherwise every reconcile would write it again.
 func TestPatchedText(t *testing.T) {
 	pool := testPool(nil)
 	pool.HostedCluster = testCluster(elsewhere()).HostedCluster
@@ -176,7 +177,7 @@ func TestPatchedText(t *testing.T) {
 	g.Expect(string(raw)).To(Equal(string(again)))
 }
 
-// TestRollingTemplate: a template of another platform, or one that cannot be parsed, is compared unchanged.
+// TestRollingTemplate checks that a template of another platform, or one that cannot be parsed, is compared unchanged.
 func TestRollingTemplate(t *testing.T) {
 	g, p := NewWithT(t), &Platform{}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -192,7 +193,7 @@ func TestRollingTemplate(t *testing.T) {
 	g.Expect(made).To(Equal(before), "the template itself keeps the name")
 }
 
-// TestProviderWithItsOwnName: the provider is deployed under the common name of all providers.
+// TestProviderWithItsOwnName checks that the provider is deployed under the common name of all providers.
 func TestProviderWithItsOwnName(t *testing.T) {
 	g := NewWithT(t)
 	provider := (&Platform{}).Provider(testCluster(nil))

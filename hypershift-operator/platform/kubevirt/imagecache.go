@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// cacheRole is the label value of DataVolumes with a disk image for a pool's virtual machines, as in the compatible
-	// product.
+	// cacheRole is the label value of DataVolumes with a disk image for a pool's virtual machines, as in upstream
+	// HyperShift.
 	cacheRole      = "kv-boot-image-cache"
 	cacheRoleLabel = "hypershift.openshift.io/kubevirt-boot-image-role"
 	cachePoolLabel = "hypershift.openshift.io/nodepool-uid"

@@ -42,7 +42,8 @@ func unkeeping(pool platform.Pool) platform.Pool {
 	return pool
 }
 
-// TestKeepWithoutCache: a pool without a cache makes no calls, and records only the credentials of an external cluster.
+// TestKeepWithoutCache checks that a pool without a cache makes no calls, and records only the credentials of an
+// external cluster.
 func TestKeepWithoutCache(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -71,7 +72,7 @@ func TestKeepWithoutCache(t *testing.T) {
 	}
 }
 
-// TestKeepImage: the DataVolume from which a pool's machines are cloned, whatever an earlier reconcile left behind.
+// TestKeepImage checks from which DataVolume a pool's machines are cloned, whatever an earlier reconcile left behind.
 func TestKeepImage(t *testing.T) {
 	going := volume("vms", "going", "pool-1", payloadDigest)
 	going.SetDeletionTimestamp(ptr.To(metav1.Now()))
@@ -123,8 +124,8 @@ func TestKeepImage(t *testing.T) {
 	}
 }
 
-// TestKeptOnce: a settled pool makes no calls to the external cluster until the cached finding has expired, is lost, or
-// is about another disk.
+// TestKeptOnce checks when a settled pool calls the external cluster again: if the cached finding has expired, is
+// lost, or is about another disk.
 func TestKeptOnce(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t)
 	keep := func(pool platform.Pool) string {
@@ -156,8 +157,8 @@ func TestKeptOnce(t *testing.T) {
 	g.Expect(keep(upgraded)).NotTo(Equal(first), "another disk is looked for at once")
 }
 
-// TestKeepHere: in the management cluster the DataVolume is in the hosted control plane namespace, and is read in every
-// reconcile.
+// TestKeepHere checks the DataVolume in the management cluster. It is in the hosted control plane namespace, and is
+// read in every reconcile.
 func TestKeepHere(t *testing.T) {
 	g, c, p := NewWithT(t), otherCluster(t, volume("clusters-other", "first", "pool-1", payloadDigest)), &Platform{}
 	kept, err := p.KeepImage(t.Context(), c, keepingPool(nil, ""))
@@ -171,8 +172,8 @@ func TestKeepHere(t *testing.T) {
 	g.Expect(volumesOf(t, c)).To(ConsistOf("clusters-other/first", "clusters-demo/"+kept.Status.KubeVirt.CacheName))
 }
 
-// TestKeptByItsDigest: a cached disk is identified by its digest, whatever its registry is, or by the complete name
-// without a digest.
+// TestKeptByItsDigest checks that a cached disk is identified by its digest, whatever its registry is. A disk without
+// a digest is identified by its complete name.
 func TestKeptByItsDigest(t *testing.T) {
 	tagged := func(disk string) platform.Pool {
 		pool := keepingPool(elsewhere(), "")
@@ -196,7 +197,7 @@ func TestKeptByItsDigest(t *testing.T) {
 	g.Expect(keep("quay.example/disk:2")).NotTo(Equal(second))
 }
 
-// TestUnkept: a condition reports why a disk is missing if a user or time can fix it, and the known cache stays
+// TestUnkept checks that a condition reports why a disk is missing if a user or time can fix it. The known cache stays
 // recorded.
 func TestUnkept(t *testing.T) {
 	for _, tc := range []struct {
@@ -272,8 +273,8 @@ func TestUnkept(t *testing.T) {
 	})
 }
 
-// TestNoLongerKept: a pool that disables its cache leaves nothing behind, and keeps the volume recorded until it is
-// deleted.
+// TestNoLongerKept checks that a pool that disables its cache leaves no volume behind, and that a volume stays
+// recorded until it is deleted.
 func TestNoLongerKept(t *testing.T) {
 	t.Run("When all requests succeed, it should delete all of the pool's volumes", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest), volume("vms", "b", "pool-1", "sha256:00"), volume("vms", "c", "pool-2", payloadDigest))
@@ -308,8 +309,8 @@ func TestNoLongerKept(t *testing.T) {
 	})
 }
 
-// TestDropImage: a pool's deletion deletes its volumes. It waits for a cluster that may respond again, but not if its
-// kubeconfig is gone.
+// TestDropImage checks that a pool's deletion deletes its volumes. It waits for a cluster that may respond again, but
+// not if its kubeconfig is gone.
 func TestDropImage(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -380,7 +381,8 @@ func TestDropImage(t *testing.T) {
 	})
 }
 
-// TestDroppedWhereNothingLeads: a user may still fix an existing Secret without a kubeconfig.
+// TestDroppedWhereNothingLeads checks that the deletion waits for an existing Secret without a kubeconfig, because a
+// user may still fix it.
 func TestDroppedWhereNothingLeads(t *testing.T) {
 	g, p := NewWithT(t), &Platform{}
 	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "infra"}}

@@ -34,7 +34,7 @@ const (
 	goodFor             = 5 * time.Minute
 	firstWait, lastWait = 10 * time.Second, 2 * time.Minute
 	busyWait            = 2 * time.Second
-	// renewWait is the minimum time that a connection is used before another kubeconfig creates a new one without backoff.
+	// renewWait is how long a connection must be used before a changed kubeconfig creates a new one without backoff.
 	renewWait = 10 * time.Second
 	// unusedFor is how long an unused connection is kept.
 	unusedFor = time.Hour
@@ -110,10 +110,10 @@ type target struct {
 	credentials *hyperv1.KubevirtPlatformCredentials
 }
 
-// use calls act with the place of the virtual machines. c is the client of the management cluster. An error of an
-// external cluster is returned as an infraError, except for NotFound and AlreadyExists, which act may check. After an
-// error, use returns that error without calling act about the same subject again until a wait has passed. The wait
-// doubles with each failure, even if the errors differ.
+// use calls act with a client for the virtual machines' cluster, and their namespace. c is the client of the
+// management cluster. An error of an external cluster is returned as an infraError, except for NotFound and
+// AlreadyExists, which act may check. After an error, use returns that error without calling act about the same
+// subject again until a wait has passed. The wait doubles with each failure, even if the errors differ.
 func (i *infraClusters) use(ctx context.Context, c client.Client, at target, about string,
 	act func(ctx context.Context, where place) error) error {
 	if at.credentials == nil {

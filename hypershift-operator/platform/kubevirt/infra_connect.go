@@ -29,7 +29,7 @@ const (
 	infraTimeout = 5 * time.Second
 	// mostAnswer limits the size of a response in bytes, because the API server is a tenant's.
 	mostAnswer = kubeconfig.MaxAnswer
-	// mostWords limits how much of such an API server's message is reported, in characters.
+	// mostWords limits the reported part of a message from a tenant's API server, in characters.
 	mostWords = 300
 )
 

@@ -101,7 +101,7 @@ func TestCalls(t *testing.T) {
 	}))
 }
 
-// TestRedirects: the kubeconfig decides which server is called, not the server's response.
+// TestRedirects checks that the kubeconfig decides which server is called, not the server's response.
 func TestRedirects(t *testing.T) {
 	g := NewWithT(t)
 	other := hear(t, func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,8 @@ func TestRedirects(t *testing.T) {
 	g.Expect(other.all()).To(BeEmpty())
 }
 
-// TestAnswers: errors of an external API server are reported in a condition, with a message that a user can act on.
+// TestAnswers checks that errors of an external API server are reported in a condition, with a message that a user can
+// act on.
 func TestAnswers(t *testing.T) {
 	const private = "dial tcp 10.1.2.3:6443"
 	for _, tc := range []struct {
@@ -165,7 +166,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStrangers: a server that cannot prove its identity gets no token, and is not called again at once.
+// TestStrangers checks that a server that cannot prove its identity gets no token, and is not called again at once.
 func TestStrangers(t *testing.T) {
 	g := NewWithT(t)
 	server := hear(t, func(http.ResponseWriter, *http.Request) {})
@@ -178,7 +179,7 @@ func TestStrangers(t *testing.T) {
 	g.Expect(server.all()).To(BeEmpty())
 }
 
-// TestBusy: while other clusters are called, a kubeconfig is not reported as invalid.
+// TestBusy checks that a kubeconfig is not reported as invalid while other clusters are called.
 func TestBusy(t *testing.T) {
 	g, p := NewWithT(t), calling()
 	server := hear(t, func(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +200,7 @@ func TestBusy(t *testing.T) {
 	g.Expect(p.infra.calls).To(HaveLen(parallelCalls-1), "the call was given back")
 }
 
-// TestUntold: errors that callers check, and those of the management cluster, are returned unchanged.
+// TestUntold checks that errors that callers check, and errors of the management cluster, are returned unchanged.
 func TestUntold(t *testing.T) {
 	odd := errors.New("odd")
 	told := &infraError{reason: reasonBusy}
@@ -229,7 +230,7 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// TestOptions: flags determine the allowed addresses of clusters for virtual machines.
+// TestOptions checks that flags determine the allowed addresses of clusters for virtual machines.
 func TestOptions(t *testing.T) {
 	server := hear(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(versions("v1.31.0", "v1.2.0")[r.URL.Path]))
@@ -273,8 +274,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestManagementClusterFails: a failure to read or write a Secret is an error for the next reconcile, and not reported
-// as a user's mistake.
+// TestManagementClusterFails checks that a failure to read or write a Secret is an error for the next reconcile. It is
+// not reported as a user's mistake.
 func TestManagementClusterFails(t *testing.T) {
 	slow := errors.New("etcd is slow")
 	for _, tc := range []struct {

@@ -93,10 +93,11 @@ func TestClusterElsewhere(t *testing.T) {
 	}
 }
 
-// TestClusterIsAskedOnce: versions are requested again after some minutes, or after a change of the kubeconfig.
+// TestClusterIsAskedOnce checks that versions are requested again only after some minutes, or after a change of the
+// kubeconfig.
 func TestClusterIsAskedOnce(t *testing.T) {
 	for what, answers := range map[string]map[string]string{"new enough": versions("v1.31.0", "v1.2.0"), "too old": versions("v1.26.9", "v1.2.0")} {
-		t.Run("When it is "+what+", it should be asked once and the answer be told again", func(t *testing.T) {
+		t.Run("When the versions are "+what+", they should be requested once and the result should be reported again", func(t *testing.T) {
 			g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
 			var asked []string
 			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,12 +194,12 @@ func callsOfOthers(n int) map[string]bool {
 	return calls
 }
 
-// growing are the waits after consecutive failures.
+// growing lists the waits after consecutive failures.
 var growing = []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute,
 	2 * time.Minute}
 
-// TestWaits: an external cluster that does not respond is called less and less often, and at once after it has
-// responded.
+// TestWaits checks that an external cluster that does not respond is called less and less often, and at once after it
+// has responded.
 func TestWaits(t *testing.T) {
 	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
 	clusters, cluster := &infraClusters{clock: clock}, &infraCluster{failed: map[string]*setback{}}
@@ -222,8 +223,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestNotYet: a cluster that returns another error for each call is called less and less often, however often it is
-// reconciled.
+// TestNotYet checks that a cluster that returns a different error for each call is called less and less often, however
+// often it is reconciled.
 func TestNotYet(t *testing.T) {
 	for name, answer := range map[string]func(n int) error{
 		"a conflict": func(n int) error {
@@ -263,7 +264,7 @@ func TestNotYet(t *testing.T) {
 			g.Expect(kept.Missing).To(BeFalse())
 		})
 	}
-	t.Run("a name that is not valid in Kubernetes", func(t *testing.T) {
+	t.Run("When a name is not valid in Kubernetes, it should be reported and not be tried again", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.there = otherCluster(t)
 		cluster, err := a.infra.cluster(infraTarget(testCluster(elsewhere())), []byte(goodKubeconfig))
@@ -282,7 +283,7 @@ func TestNotYet(t *testing.T) {
 		}
 		g.Expect(a.calls["create"]).To(Equal(1))
 	})
-	t.Run("a kubeconfig that changes on every reconcile", func(t *testing.T) {
+	t.Run("When a kubeconfig changes on every reconcile, it should wait before it connects again", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		at := infraTarget(testCluster(elsewhere()))
 		_, err := a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "first", 1)))
@@ -296,7 +297,7 @@ func TestNotYet(t *testing.T) {
 	})
 }
 
-// TestUnusedConnections: connections to clusters that are gone are not kept.
+// TestUnusedConnections checks that connections to clusters that are gone are not kept.
 func TestUnusedConnections(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t)
 	a.clock.SetTime(a.clock.Now().Add(unusedFor + time.Second))
@@ -306,7 +307,8 @@ func TestUnusedConnections(t *testing.T) {
 	g.Expect(a.infra.known).To(HaveLen(1))
 }
 
-// TestRecall: findings about an external cluster are cached for some minutes, as long as it is the same cluster.
+// TestRecall checks that findings about an external cluster are cached for some minutes, as long as it is the same
+// cluster.
 func TestRecall(t *testing.T) {
 	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
 	clusters, there := &infraClusters{clock: clock}, target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}
@@ -382,7 +384,7 @@ func TestKubeconfig(t *testing.T) {
 		})
 	}
 	for _, secret := range []string{infraCredentials, "infra"} {
-		t.Run("When the management cluster cannot read Secret "+secret+", it should not be taken for absent", func(t *testing.T) {
+		t.Run("When the management cluster cannot read Secret "+secret+", the Secret should not count as missing", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}.kubeconfig(t.Context(), failingGet(testClient(t).(client.WithWatch), secret))
 			g.Expect(err).To(MatchError(And(ContainSubstring("/"+secret), ContainSubstring("timed out"))))

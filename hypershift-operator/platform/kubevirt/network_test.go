@@ -62,7 +62,8 @@ func (a *abroad) connect(t *testing.T, cluster platform.Cluster) (metav1.Conditi
 	return connection.Conditions[0], connection.CheckAgain, err
 }
 
-// TestConnectHere: in the management cluster other policies apply, so nothing is reported about an external cluster.
+// TestConnectHere checks that nothing is reported about an external cluster if virtual machines run in the management
+// cluster. Other policies apply there.
 func TestConnectHere(t *testing.T) {
 	g, c := NewWithT(t), testClient(t)
 	connection, err := (&Platform{}).Connect(t.Context(), c, testCluster(nil))
@@ -120,7 +121,8 @@ func TestPolicy(t *testing.T) {
 	g.Expect(policy.Spec.Egress[2].To).To(ConsistOf(networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "2001:db8::10/128"}}))
 }
 
-// TestPolicyKept: a settled cluster makes no calls, and a third-party change is reverted at the next check.
+// TestPolicyKept checks that a settled cluster makes no calls, and that a third-party change is reverted at the next
+// check.
 func TestPolicyKept(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t, usualNetwork())
 	cluster := publishedAt("192.0.2.10")
@@ -156,7 +158,7 @@ func TestPolicyKept(t *testing.T) {
 	g.Expect(a.calls["update"]).To(Equal(updates), "what is right is not written")
 }
 
-// TestPolicyRights: missing rights of the kubeconfig are reported, and the rest of the work is done.
+// TestPolicyRights checks that missing rights of the kubeconfig are reported, and that the rest of the work is done.
 func TestPolicyRights(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -226,8 +228,8 @@ func TestPolicyRights(t *testing.T) {
 	})
 }
 
-// TestDisconnect: the policy is deleted before the cluster. The deletion waits for an unreachable cluster unless the
-// user removes its kubeconfig.
+// TestDisconnect checks that the policy is deleted before the cluster. The deletion waits for an unreachable cluster
+// unless the user removes its kubeconfig.
 func TestDisconnect(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -299,7 +301,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// TestPoolsSumUp: a cluster summarizes the conditions of its own pools, sorted by name.
+// TestPoolsSumUp checks that a cluster summarizes the conditions of its own pools, sorted by name.
 func TestPoolsSumUp(t *testing.T) {
 	pool := func(namespace, name, cluster string, status corev1.ConditionStatus, conditionType string) client.Object {
 		return &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: hyperv1.NodePoolSpec{ClusterName: cluster},

@@ -43,14 +43,15 @@ func validateNetworks(pool platform.Pool) error {
 	return nil
 }
 
-// validateImage can only decide once the payload is known. Another payload may name a disk.
+// validateImage requires a disk image. It accepts any pool until the payload is known, because the payload may contain
+// one.
 func validateImage(pool platform.Pool) error {
 	if pool.Release == nil || image(pool) != "" {
 		return nil
 	}
 	const field = "spec.platform.kubevirt.rootVolume.diskImage.containerDiskImage"
 	if distributions.Of(pool.Distribution()).OwnOperators {
-		return noImage(fmt.Sprintf("%s is empty, and the release names no disk for KubeVirt and architecture %s: name one", field, architecture(pool)))
+		return noImage(fmt.Sprintf("%s is empty, and the release has no disk image for KubeVirt and architecture %s; set the field to a container disk", field, architecture(pool)))
 	}
 	return noImage(fmt.Sprintf("%s is empty: with a %s release, name a container disk that starts by cloud-init or Ignition, such as quay.io/containerdisks/ubuntu:24.04",
 		field, pool.Distribution()))

@@ -210,8 +210,8 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-// TestWholeTemplate has the complete template of a pool with default settings. Without any part of it, machines would
-// not start, be spread or be found, or their hosts could not be drained.
+// TestWholeTemplate checks the complete template of a pool with default settings. Without any part of it, machines
+// would not start, be spread or be found, or their hosts could not be drained.
 func TestWholeTemplate(t *testing.T) {
 	want := map[string]any{}
 	if err := json.Unmarshal([]byte(`{

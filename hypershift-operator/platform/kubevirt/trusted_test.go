@@ -15,8 +15,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestCredentialsThatAUserPlanted: version 0.1.0 copied a user's Secret called kubevirt-infra-credentials under that
-// name, and the operator connected with it.
+// TestCredentialsThatAUserPlanted checks that the operator does not connect with a Secret that a user planted. Version
+// 0.1.0 copied a user's Secret called kubevirt-infra-credentials under that name, and connected with it.
 func TestCredentialsThatAUserPlanted(t *testing.T) {
 	g := NewWithT(t)
 	var calls atomic.Int32

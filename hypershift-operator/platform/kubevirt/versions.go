@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// Minimum versions of a cluster for virtual machines, as in the compatible product.
+// Minimum versions of a cluster for virtual machines, as in upstream HyperShift.
 var (
 	leastKubernetes = version.MustParseGeneric("1.27.0")
 	leastKubeVirt   = version.MustParseGeneric("1.0.0")
@@ -28,8 +28,8 @@ var (
 // reasonTooOld means that KubeVirt or its Kubernetes is older than the provider requires.
 const reasonTooOld = "InfraClusterVersionUnsupported"
 
-// checkCluster reports whether an external cluster accepts the kubeconfig and meets the minimum versions. Its result
-// does not block the provider, which tries too.
+// checkCluster reports whether an external cluster accepts the kubeconfig and meets the minimum versions. A negative
+// result does not block the provider, which uses the cluster anyway.
 func (p *Platform) checkCluster(ctx context.Context, c client.Client, at target, found metav1.Condition) (metav1.Condition, time.Duration, error) {
 	const about = "versions"
 	if last, fresh := p.infra.recall(at, about); fresh {

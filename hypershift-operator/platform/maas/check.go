@@ -25,8 +25,8 @@ import (
 const (
 	// ReasonChecking means that the operator has not called MAAS yet.
 	ReasonChecking = "MAASNotCheckedYet"
-	// ReasonAnotherUser means that MAAS accepts the credentials, but they belong to another user than the machines, or to
-	// another MAAS.
+	// ReasonAnotherUser means that MAAS accepts the credentials, but the machines belong to a different user, or to a
+	// different MAAS.
 	ReasonAnotherUser = "CredentialsOfAnotherUser"
 )
 
@@ -59,7 +59,8 @@ type checks[T any] struct {
 	mu sync.Mutex
 	// open contains the namespaces with a request in flight.
 	open map[string]bool
-	// limits are by namespace, so that frequent changes of a Secret do not cause as many calls by the operator.
+	// limits holds the rate limit of each namespace, so that frequent changes of a Secret do not cause as many calls
+	// to MAAS.
 	limits  map[string]*limit
 	answers map[[sha256.Size]byte]answer[T]
 }
@@ -177,7 +178,7 @@ func (c *checks[T]) end(namespace string) {
 	delete(c.open, namespace)
 }
 
-// validity doubles the wait with each consecutive failure.
+// validity returns how long a result is cached. The time doubles with each consecutive failure.
 func validity(err, last error, waited time.Duration) time.Duration {
 	if err == nil {
 		return goodFor

@@ -41,7 +41,7 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 			infra.Annotations = map[string]string{}
 		}
 		infra.Annotations[infrav1.CustomDNSAnnotation] = ""
-		// An existing MaasCluster has its own machines.
+		// Only a new MaasCluster takes over the machines of a lost one. An existing MaasCluster has its own machines.
 		if lost := hc.Annotations[hyperv1.RestoredInfrastructureAnnotation]; lost != "" && infra.UID == "" {
 			infra.Annotations[infrav1.RestoredFromAnnotation] = lost
 		}

@@ -72,12 +72,13 @@ func handed(t *testing.T, c client.Client) map[string]any {
 	return all
 }
 
-// TestHandOverGoesOn: the operator may crash between any two writes, and the next one completes the work.
+// TestHandOverGoesOn checks that the operator may crash between any two writes, and that the next process completes
+// the work.
 func TestHandOverGoesOn(t *testing.T) {
 	good := map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}
 	foreign := testCluster()
 	foreign.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: "registry.example/another:1"}
-	for name, cluster := range map[string]platform.Cluster{"our provider": testCluster(), "another's provider": foreign} {
+	for name, cluster := range map[string]platform.Cluster{"our provider": testCluster(), "a third-party provider": foreign} {
 		c, total := testClient(t, credentials(good)), 0
 		_, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), dying(c, 0, false, &total), cluster)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -85,7 +86,7 @@ func TestHandOverGoesOn(t *testing.T) {
 		NewWithT(t).Expect(total).To(BeNumerically(">=", 3), "the copy, and the right to read it")
 		for at := range total {
 			for _, after := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, write %d, done: %t", name, at+1, after), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, crash at write %d, written: %t", name, at+1, after), func(t *testing.T) {
 					g, c, writes := NewWithT(t), testClient(t, credentials(good)), 0
 					_, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), dying(c, at+1, after, &writes), cluster)
 					g.Expect(err).To(MatchError(errDied))
@@ -112,8 +113,8 @@ func TestHandOverGoesOn(t *testing.T) {
 	}
 }
 
-// TestReadsThatFail: after a failed read, nothing is reported as missing, no credentials are copied, and no machine is
-// removed.
+// TestReadsThatFail checks the results after a failed read: nothing is reported as missing, no credentials are copied,
+// and no machine is removed.
 func TestReadsThatFail(t *testing.T) {
 	good := map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}
 	slow := errors.New("etcd is slow")
@@ -154,7 +155,7 @@ func TestReadsThatFail(t *testing.T) {
 		{"When the Role cannot be read", role, false, "Role"},
 		{"When the RoleBinding cannot be read", binding, false, "RoleBinding"},
 	} {
-		t.Run(tc.name+", the next reconcile should return an error", func(t *testing.T) {
+		t.Run(tc.name+", it should return an error, and the next reconcile should succeed", func(t *testing.T) {
 			g, c := NewWithT(t), testClient(t, credentials(good))
 			_, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), failing(c, tc.fails, tc.lists), testCluster())
 			g.Expect(err).To(MatchError(And(ContainSubstring(tc.says), ContainSubstring("etcd is slow"))))
@@ -184,7 +185,7 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: objects of other owners with the same names are neither used nor deleted.
+// TestNamesOfOthers checks that objects of other owners with the same names are neither used nor deleted.
 func TestNamesOfOthers(t *testing.T) {
 	for _, theirs := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: theCopy.Namespace, Name: theCopy.Name}},
@@ -192,7 +193,7 @@ func TestNamesOfOthers(t *testing.T) {
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: theCopy.Namespace, Name: theCopy.Name}},
 	} {
 		for _, owner := range []string{"", "others/demo"} {
-			t.Run(fmt.Sprintf("%T of %q", theirs, owner), func(t *testing.T) {
+			t.Run(fmt.Sprintf("When a %T belongs to %q, it should be kept", theirs, owner), func(t *testing.T) {
 				g, there := NewWithT(t), theirs.DeepCopyObject().(client.Object)
 				if owner != "" {
 					there.SetAnnotations(map[string]string{hyperv1.HostedClusterAnnotation: owner})

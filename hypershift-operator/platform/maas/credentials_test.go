@@ -203,7 +203,7 @@ func TestOrphanedMachines(t *testing.T) {
 	})
 }
 
-// TestStranded: the message contains the names of all machines to release by hand, and no empty one.
+// TestStranded checks that the message contains the names of all machines to release by hand, and no empty name.
 func TestStranded(t *testing.T) {
 	machines := []infrav1.MaasMachine{{}, {}, {}, {}}
 	machines[0].Spec.SystemID, machines[2].Spec.SystemID, machines[3].Spec.SystemID = ptr.To("abc123"), ptr.To(""), ptr.To("def456")

@@ -38,7 +38,8 @@ func TestForeignPod(t *testing.T) {
 	}
 }
 
-// TestRole: the in-tree provider reads two kubeconfigs; the upstream provider needs all kinds of Cluster API.
+// TestRole checks that the in-tree provider may read only two kubeconfigs, and that the upstream provider gets all
+// kinds of Cluster API.
 func TestRole(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image string

@@ -42,8 +42,8 @@ func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return "", ""
 }
 
-// RepairAdvice implements platform.RepairAdviser with the provider's reasons. A problem with MAAS, with the credentials
-// or with the image hits every machine.
+// RepairAdvice implements platform.RepairAdviser with the provider's reasons. A problem with MAAS, with the
+// credentials or with the image affects every machine.
 func (p *Platform) RepairAdvice(obj client.Object) (hostLost bool, shared string) {
 	switch reason, _ := p.MachineProblem(obj); reason {
 	case "HostUnavailable":
@@ -98,9 +98,9 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 		condition.Count(held, "machine"), credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
 }
 
-// handedOver returns what a MaasCluster waits for that still releases machines whose MaasMachines are gone. An example
-// is a machine whose power control does not respond. The cluster's credentials are updated until MAAS has released all
-// of them.
+// handedOver returns what a deleted MaasCluster waits for while it releases machines whose MaasMachines are gone. An
+// example is a machine whose power control does not respond. handedOver also updates the credentials, which the
+// provider needs until MAAS has released all machines.
 func (p *Platform) handedOver(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	infras := &infrav1.MaasClusterList{}
 	if err := c.List(ctx, infras, client.InNamespace(cluster.Namespace)); err != nil {
@@ -151,7 +151,7 @@ func neverAllocated(machine *infrav1.MaasMachine) bool {
 		len(machine.Status.Conditions) == 0
 }
 
-// waiting returns the progress of the first machine that reports one, in MAAS's words.
+// waiting returns the message of the first machine that reports a problem, or else the number of remaining machines.
 func waiting(machines []infrav1.MaasMachine) string {
 	for i := range machines {
 		if _, message := (*Platform)(nil).MachineProblem(&machines[i]); message != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// The most specific condition comes first. The host of a virtual machine is reported only if no other condition
-// explains why it is not ready.
+// TestMachineProblem checks that the most specific condition comes first. The host of a virtual machine is reported
+// only if no other condition explains why it is not ready.
 func TestMachineProblem(t *testing.T) {
 	t.Parallel()
 	ready, deployed := condition.True(clusterv1.ReadyCondition, "Ready", ""), condition.True("MachineDeployed", "MachineDeployed", "")

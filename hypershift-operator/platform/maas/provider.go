@@ -78,7 +78,8 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 	set(maas.EnvAllowCIDRs, joined(p.guard.Allow))
 	set(maas.EnvRefuseCIDRs, joined(p.guard.Refuse))
 	if p.own != nil && p.foreign(cluster) {
-		// Its NetworkPolicy already blocks pods and Services. It must reach the API server, but not for a tenant.
+		// The provider's NetworkPolicy already blocks pods and Services. The provider must reach the API server, but
+		// must not call it as the MAAS of a tenant.
 		set(maas.EnvRefuseAddresses, joined(p.own.API()))
 	}
 	container.Env = append(container.Env, p.logEnv...)

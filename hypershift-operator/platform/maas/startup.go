@@ -22,8 +22,8 @@ const (
 	nodeTimedOut     = "NodeTimedOut"
 )
 
-// NodeStartup returns the provider's maximum time. It covers allocating a machine, the attempts to deploy it (and to
-// compose and commission it if it is a virtual machine), and waiting for its Node.
+// NodeStartup returns the provider's maximum time. It covers allocating a machine, the attempts to deploy it, and
+// waiting for its Node. For a virtual machine, it also covers composing and commissioning.
 func (*Platform) NodeStartup(pool platform.Pool) time.Duration {
 	block, commission := settings(pool), time.Duration(0)
 	if block.LXD != nil && block.LXD.Enabled {
@@ -42,8 +42,8 @@ func within(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	return set.Duration
 }
 
-// MachineStart returns a start that begins with the allocation of a machine in MAAS. Before that, another MaasMachine
-// would not get one either.
+// MachineStart returns a start that begins with the allocation of a machine in MAAS. Before that, a replacement would
+// not get a machine either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	machine, ok := obj.(*infrav1.MaasMachine)
 	if !ok {

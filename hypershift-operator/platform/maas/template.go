@@ -74,7 +74,7 @@ func zone(pool platform.Pool) string {
 	return cmp.Or(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
 }
 
-// validateImage can only decide once the payload is known.
+// validateImage checks that the image fits the distribution. It accepts any image until the payload is known.
 func validateImage(pool platform.Pool) error {
 	image, field := settings(pool).Image, "spec.platform.maas.image"
 	switch {

@@ -146,7 +146,7 @@ func TestEraseMode(t *testing.T) {
 	}
 }
 
-// TestAdjustMachine checks that a field which replaces no machine reaches the existing ones. Each field does either.
+// TestAdjustMachine checks that each field either replaces machines or is set on the existing ones.
 func TestAdjustMachine(t *testing.T) {
 	p, hour := &Platform{}, &metav1.Duration{Duration: time.Hour}
 	changed := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{

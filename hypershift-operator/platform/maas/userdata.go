@@ -31,8 +31,9 @@ var ubuntuReleases = map[string]bool{
 }
 
 // UserDataFormat returns the format that the pool sets, or else the one that MAAS reports for its image. It uses the
-// image's name only while MAAS cannot be asked. Another format replaces machines, so a choice stays as long as the pool
-// names the same image. A pool with machines keeps the format that they were created with.
+// image's name only if MAAS cannot be asked or does not list the image. A change of the format replaces machines, so
+// the format is kept in an annotation as long as the pool names the same image. A pool with machines keeps the format
+// that they were created with.
 func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool platform.Pool, running bool) (platform.UserData, error) {
 	said, decided := byPool(pool)
 	if decided {
@@ -94,9 +95,8 @@ func byName(image string) hyperv1.UserDataFormat {
 	return hyperv1.UserDataIgnition
 }
 
-// byResource decides by the source of the image in MAAS. A synced image runs cloud-init. An uploaded custom image may
-// declare its base image. An image without one uses Ignition, because pools from before this choice have no other
-// format.
+// byResource chooses the format by the source of the image in MAAS. A synced image runs cloud-init. An uploaded custom
+// image may declare its base image. A custom image without a base image uses Ignition, the only format of older pools.
 func byResource(image string, r maas.BootResource) platform.UserData {
 	cloudConfig := func(why string) platform.UserData {
 		return platform.UserData{Format: hyperv1.UserDataCloudConfig, Why: "since MAAS says that " + why}

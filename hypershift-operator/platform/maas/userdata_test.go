@@ -95,7 +95,7 @@ func TestUserDataFormat(t *testing.T) {
 		{releaseinfo.Kubernetes, "custom/golden", ignition, ignition, "as spec.platform.maas.userDataFormat says"},
 		{releaseinfo.OpenShift, "custom/golden", "", ignition, "CoreOS"},
 	} {
-		t.Run("When "+string(tc.distribution)+" runs on "+tc.image+" said to read "+string(tc.said)+", it should read "+string(tc.want), func(t *testing.T) {
+		t.Run("When "+string(tc.distribution)+" runs on image "+tc.image+" with userDataFormat "+string(tc.said)+", it should read "+string(tc.want), func(t *testing.T) {
 			chosen := s.choose(t, testPool(tc.distribution, hyperv1.MAASNodePoolPlatform{Image: tc.image, UserDataFormat: tc.said}), false)
 			g := NewWithT(t)
 			g.Expect(chosen.Format).To(Equal(tc.want))
@@ -114,7 +114,8 @@ func TestUserDataFormat(t *testing.T) {
 	})
 }
 
-// TestNamesOfImages: a deployment may refer to an image by several names, none of which means another image.
+// TestNamesOfImages checks that a deployment may refer to an image by several names, none of which means another
+// image.
 func TestNamesOfImages(t *testing.T) {
 	synced, uploaded := "Synced", "Uploaded"
 	for _, tc := range []struct {
@@ -126,13 +127,13 @@ func TestNamesOfImages(t *testing.T) {
 		{uploaded, "golden", "custom/golden", true}, {uploaded, "golden", "golden", true}, {uploaded, "golden", "other/golden", false},
 		{uploaded, "windows/2022", "windows/2022", true}, {uploaded, "windows/2022", "custom/windows/2022", false},
 	} {
-		t.Run("When "+tc.asked+" is asked for and MAAS lists "+tc.kind+" "+tc.listed, func(t *testing.T) {
+		t.Run("When "+tc.asked+" is requested and MAAS lists "+tc.kind+" "+tc.listed+", it should match only the same image", func(t *testing.T) {
 			NewWithT(t).Expect(is(maas.BootResource{Type: tc.kind, Name: tc.listed}, tc.asked)).To(Equal(tc.want))
 		})
 	}
 }
 
-// TestUbuntuByName: the names that MAAS accepts for an Ubuntu image without "ubuntu/", from 22.04 on.
+// TestUbuntuByName checks the names that MAAS accepts for an Ubuntu image without "ubuntu/", from 22.04 on.
 func TestUbuntuByName(t *testing.T) {
 	for _, release := range strings.Fields(`jammy kinetic lunar mantic noble oracular plucky questing resolute
 		22.04 22.10 23.04 23.10 24.04 24.10 25.04 25.10 26.04`) {
@@ -148,7 +149,8 @@ func TestUbuntuByName(t *testing.T) {
 	}
 }
 
-// TestUserDataFormatStays: a change of the format would replace all machines of a pool.
+// TestUserDataFormatStays checks that the format does not change, because a change would replace all machines of a
+// pool.
 func TestUserDataFormatStays(t *testing.T) {
 	golden := func() platform.Pool {
 		return testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "custom/golden"})
@@ -175,7 +177,7 @@ func TestUserDataFormatStays(t *testing.T) {
 		g.Expect(s.choose(t, keep(golden(), chosen), false)).To(Equal(chosen), "also when they are all gone")
 		g.Expect(s.asked.Load()).To(BeZero())
 	})
-	t.Run("When MAAS is unreachable, it should go by the name of the image and ask MAAS again later", func(t *testing.T) {
+	t.Run("When MAAS is unreachable, it should use the name of the image and ask MAAS again later", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		s.server.Close()
 		chosen := s.choose(t, golden(), false)
@@ -193,7 +195,7 @@ func TestUserDataFormatStays(t *testing.T) {
 		g.Expect(chosen.Waiting).To(ContainSubstring("Waiting for MAAS to say what the image custom/golden is made of"))
 		g.Expect(chosen.Again).To(Equal(busyWait))
 	})
-	t.Run("When the credentials are missing, it should go by the name of the image", func(t *testing.T) {
+	t.Run("When the credentials are missing, it should use the name of the image", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		s.secret.Name = "another"
 		g.Expect(s.choose(t, golden(), false)).To(Equal(platform.UserData{Format: hyperv1.UserDataIgnition, Why: "as the name of the image custom/golden says"}))

@@ -59,8 +59,8 @@ func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-// TestServed: the watched kinds and required CRDs are those of the platforms that are served, each of which has all of
-// its kinds.
+// TestServed checks that a platform is served only if all of its kinds are. Only the kinds of served platforms are
+// watched and required.
 func TestServed(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -93,8 +93,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestLimitedToOthers: a platform that the installer excluded stays disabled even if its kinds exist, and the message
-// says how to enable it.
+// TestLimitedToOthers checks that a platform that the installer excluded stays disabled even if its kinds exist, and
+// that the message says how to enable it.
 func TestLimitedToOthers(t *testing.T) {
 	g, c := NewWithT(t), cluster(t, served("a.example"), served("b.example"), served("c.example"))
 	r := two().Limit(" Agent ,none")
@@ -106,7 +106,7 @@ func TestLimitedToOthers(t *testing.T) {
 	g.Expect(arrived).To(BeEmpty(), "the operator would start anew for ever")
 }
 
-// TestArrivedUnread: if the CRDs cannot be read, no platform counts as arrived.
+// TestArrivedUnread checks that no platform counts as arrived if the CRDs cannot be read.
 func TestArrivedUnread(t *testing.T) {
 	g, r := NewWithT(t), two()
 	c := cluster(t)
@@ -119,7 +119,8 @@ func TestArrivedUnread(t *testing.T) {
 	g.Expect(arrived).To(BeEmpty())
 }
 
-// TestBrokenPlugins: the operator does not start if a plugin cannot be created, and reports which one.
+// TestBrokenPlugins checks that the operator does not start if a plugin cannot be created, and that the error names
+// the plugin.
 func TestBrokenPlugins(t *testing.T) {
 	g := NewWithT(t)
 	_, err := Options{"Mainframe": plugin{}}.New(platform.Environment{})
@@ -130,7 +131,7 @@ func TestBrokenPlugins(t *testing.T) {
 	g.Expect(r.AddToScheme(runtime.NewScheme())).To(MatchError("registering the kinds of platform MAAS: taken"))
 }
 
-// TestFlags: the flags of all platforms do not conflict, and each has an effect on its own platform.
+// TestFlags checks that the flags of all platforms do not conflict, and that each has an effect on its own platform.
 func TestFlags(t *testing.T) {
 	g, options := NewWithT(t), All()
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
@@ -140,12 +141,12 @@ func TestFlags(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("--kubevirt-allow-cidrs"), Not(ContainSubstring("--maas-allow-cidrs")))))
 }
 
-// TestProviders: every provider has the common name, has access to the management cluster, and is a singleton. The
-// manifests that it adapts exist.
+// TestProviders checks that every provider has the common name, has access to the management cluster, and is a
+// singleton. The manifests that it adapts must exist.
 func TestProviders(t *testing.T) {
 	r := all(t)
 	for _, platformType := range r.Supported() {
-		t.Run(string(platformType), func(t *testing.T) {
+		t.Run("When the platform is "+string(platformType)+", its provider should have the common name and settings", func(t *testing.T) {
 			g := NewWithT(t)
 			served, _ := r.For(platformType)
 			provider := served.Provider(platform.Cluster{HostedCluster: &hyperv1.HostedCluster{}, CredentialsHash: "x", OperatorImage: "operator:1"})

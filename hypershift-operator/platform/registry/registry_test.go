@@ -91,7 +91,7 @@ func TestLimit(t *testing.T) {
 		installed string
 		maas      bool
 	}{{"", true}, {"maas", true}, {"AWS, MAAS", true}, {"none", false}, {"agent,kubevirt", false}} {
-		t.Run("When the CRDs of \""+tc.installed+"\" are installed it should serve those platforms, and what needs no kinds", func(t *testing.T) {
+		t.Run("When the CRDs of \""+tc.installed+"\" are installed, it should serve those platforms and all platforms without CRDs", func(t *testing.T) {
 			g := NewWithT(t)
 			r := all(t).Limit(tc.installed)
 			plugin, served := r.For(hyperv1.MAASPlatform)
@@ -127,7 +127,7 @@ func TestSwitchOff(t *testing.T) {
 	g.Expect(arrived).To(Equal(hyperv1.MAASPlatform))
 }
 
-// TestMissing: a kind exists once it can be watched, not once its definition exists.
+// TestMissing checks that a CRD counts as missing until its kind can be watched.
 func TestMissing(t *testing.T) {
 	is := func(conditionType apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
 		return apiextensionsv1.CustomResourceDefinitionCondition{Type: conditionType, Status: status}
@@ -176,8 +176,8 @@ func TestMissing(t *testing.T) {
 	})
 }
 
-// TestNoPlatformOutsideThePlugins ensures that the controllers know no single platform. A new platform must need only a
-// folder and a row.
+// TestNoPlatformOutsideThePlugins checks that the controllers do not depend on a single platform. A new platform must
+// need only a folder and a row.
 func TestNoPlatformOutsideThePlugins(t *testing.T) {
 	for _, folder := range []string{"controllers", "metrics", "naming", "pace", "release", "tenancy", "webhook"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, entry fs.DirEntry, err error) error {

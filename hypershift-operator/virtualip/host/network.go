@@ -85,7 +85,7 @@ func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, 
 	}
 	one := single(address)
 	one.ValidLft = int(lifetime / time.Second)
-	// Never preferred, and without a route: the node sends its own traffic from its own address.
+	// The address is never preferred and has no route, so that the node sends its own traffic from its own address.
 	one.Flags = unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE
 	if err := n.handle.AddrReplace(link, one); err != nil {
 		return false, fmt.Errorf("putting %s on network interface %s: %w", address, link.Attrs().Name, err)

@@ -35,7 +35,7 @@ func TestNetwork(t *testing.T) {
 	node, other := s.Node(), s.Node()
 	network := open(t, node, "")
 	for _, address := range []netip.Addr{four, six} {
-		t.Run("When "+address.String()+" is held, it should be there, known to neighbours, and go when its life ends", func(t *testing.T) {
+		t.Run("When "+address.String()+" is assigned, neighbors should learn its location, and the kernel should remove it after its lifetime", func(t *testing.T) {
 			g := NewWithT(t)
 			// Older kernels report a connected or disconnected cable with a short delay.
 			g.Eventually(func() error { return network.Check(address) }, time.Minute, 50*time.Millisecond).Should(Succeed())
@@ -57,7 +57,7 @@ func TestNetwork(t *testing.T) {
 			g.Expect(added).To(BeFalse(), "it was there")
 			g.Eventually(func() bool { return node.Has(address) }, 2*time.Minute, 50*time.Millisecond).Should(BeFalse(), "the kernel takes it off by itself")
 		})
-		t.Run("When "+address.String()+" is dropped, it should be gone, and be gone twice", func(t *testing.T) {
+		t.Run("When "+address.String()+" is dropped twice, it should be removed without an error", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := network.Hold(address, time.Minute)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -105,7 +105,7 @@ func TestNodePorts(t *testing.T) {
 		{"IPv4", nftables.TableFamilyIPv4, nftables.TypeIPAddr, four},
 		{"IPv6", nftables.TableFamilyIPv6, nftables.TypeIP6Addr, six},
 	} {
-		t.Run("When kube-proxy has rules for "+tt.name+", node ports should be open on what is held, again after it forgot", func(t *testing.T) {
+		t.Run("When kube-proxy has rules for "+tt.name+", node ports should be open on the address, even after kube-proxy has rewritten its rules", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := network.Hold(tt.address, time.Minute)
 			g.Expect(err).NotTo(HaveOccurred(), "without rules of kube-proxy there is nothing to open")

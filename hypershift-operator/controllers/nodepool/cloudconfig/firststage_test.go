@@ -122,17 +122,17 @@ func TestFirstStage(t *testing.T) {
 		b.Expect(b.asked.Load()).To(BeEquivalentTo(1))
 	})
 	for name, otherwise := range map[string]http.HandlerFunc{
-		"knows no such token yet": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNetworkAuthenticationRequired) },
-		"is about to be replaced": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
-		"sends a part of it": func(w http.ResponseWriter, _ *http.Request) {
+		"does not know the token yet": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNetworkAuthenticationRequired) },
+		"is about to be replaced":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"sends a part of the program": func(w http.ResponseWriter, _ *http.Request) {
 			sum := sha256.Sum256([]byte(agent))
 			w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
 			_, _ = w.Write([]byte(agent[:10]))
 		},
-		"sends no checksum": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(agent)) },
-		"hangs up":          func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"sends no checksum":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(agent)) },
+		"closes the connection": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
-		t.Run("When the server "+name+", it should try until that ends", func(t *testing.T) {
+		t.Run("When the server "+name+", it should retry until the download succeeds", func(t *testing.T) {
 			b := newFirstBoot(t)
 			b.afterFailures(3, otherwise)
 			out := b.run()
