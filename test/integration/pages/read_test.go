@@ -19,8 +19,8 @@ const repository = "../../.."
 // skipped are folders without pages of ours, and the folder of pages that are generated from the commands themselves.
 var skipped = []string{".git", "bin", "dist", "testdata", "node_modules", "cli"}
 
-// changelog also names flags of earlier versions.
-const changelog = "CHANGELOG.md"
+// others are pages whose commands are not for readers to run: flags of earlier versions, and a generated list of flags.
+var others = []string{"CHANGELOG.md", "names.md"}
 
 // page is a Markdown file.
 type page struct {
@@ -51,7 +51,7 @@ func readPages(t *testing.T) []page {
 			return err
 		case entry.IsDir() && slices.Contains(skipped, entry.Name()):
 			return fs.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".md" || entry.Name() == changelog:
+		case entry.IsDir() || filepath.Ext(path) != ".md" || slices.Contains(others, entry.Name()):
 			return nil
 		}
 		text, err := os.ReadFile(path)
