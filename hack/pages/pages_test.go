@@ -45,6 +45,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestReachable checks that readers find each page of docs: another page links to it.
+func TestReachable(t *testing.T) {
+	pages := readPages(t)
+	linked := map[string]bool{"docs/README.md": true}
+	for path, p := range pages {
+		for _, link := range p.links {
+			target, _, _ := strings.Cut(link, "#")
+			if to := filepath.Join(filepath.Dir(path), target); target != "" && to != path {
+				linked[to] = true
+			}
+		}
+	}
+	for path := range pages {
+		if strings.HasPrefix(path, "docs/") && !linked[path] {
+			t.Errorf("no page links to %s; add it to docs/README.md", path)
+		}
+	}
+}
+
 // generatedPages are written by programs, from what has no next step.
 var generatedPages = []string{"api.md", "fields.md", "metrics.md", "names.md"}
 

@@ -36,13 +36,19 @@ var part = regexp.MustCompile(`\A# part of a (\w+)\n`)
 // file finds blocks that are no manifests, such as the configuration of Prometheus.
 var file = regexp.MustCompile(`\A# configuration of \w+`)
 
+// served are the folders of support/crds whose kinds the pages show.
+var served = []string{crds.HyperShift, crds.Certificates, crds.Infrastructure}
+
+// TestMain stops the server that the tests share.
+func TestMain(m *testing.M) { testenv.Main(m) }
+
 // defaulted is what the operator's webhook sets in a NodePool that omits it.
 const defaulted = `{"spec": {"release": {"image": "registry.example.com/release:1.36.3"}, "platform": {"type": "MAAS"},
 	"management": {"upgradeType": "Replace"}}}`
 
 // TestManifests creates each manifest of the pages as a dry run, with strict validation.
 func TestManifests(t *testing.T) {
-	config := rest.CopyConfig(testenv.Start(t, crds.HyperShift, crds.Certificates, crds.Infrastructure))
+	config := rest.CopyConfig(testenv.Shared(t, served...))
 	config.WarningHandler = rest.NoWarnings{}
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -66,7 +72,7 @@ func TestManifests(t *testing.T) {
 
 // TestManifestsAreStrict checks that a block with a mistake is found, whether it is an object or a part of one.
 func TestManifestsAreStrict(t *testing.T) {
-	c, err := client.New(testenv.Start(t, crds.HyperShift), client.Options{Scheme: scheme.Scheme})
+	c, err := client.New(testenv.Shared(t, served...), client.Options{Scheme: scheme.Scheme})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	examples := readExamples(t)
 	tests := []struct{ name, text, fault string }{
