@@ -39,9 +39,7 @@ func TestCommands(t *testing.T) {
 			for _, match := range inlineCommand.FindAllStringSubmatch(p.prose, -1) {
 				line := strings.Join(strings.Fields(match[1]), " ")
 				found++
-				// Prose may name a flag without its value.
-				var omitted *pflag.ValueRequiredError
-				if err := checkCommand(line); err != nil && !errors.As(err, &omitted) {
+				if err := checkMention(line); err != nil {
 					t.Errorf("`%s`: %v", line, err)
 				}
 			}
@@ -93,22 +91,40 @@ func commandLines(text string) []string {
 
 // checkCommand returns an error if a program does not accept a command line.
 func checkCommand(line string) error {
-	words := shellWords(line)
-	cmd, rest, err := programs[path.Base(words[0])]().Find(words[1:])
+	cmd, err := parseCommand(line)
 	if err != nil {
 		return err
 	}
-	if cmd.DisableFlagParsing {
-		if len(rest) > 0 && rest[0] != "--help" {
-			return fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
-		}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// checkMention is checkCommand for prose, which may name a flag without its value and a command without its arguments.
+func checkMention(line string) error {
+	cmd, err := parseCommand(line)
+	var omitted *pflag.ValueRequiredError
+	if errors.As(err, &omitted) {
 		return nil
 	}
-	cmd.InitDefaultHelpFlag()
-	if err := cmd.ParseFlags(rest); err != nil {
+	if err != nil || cmd.Flags().NArg() == 0 {
 		return err
 	}
 	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// parseCommand returns the command of a line, with parsed flags.
+func parseCommand(line string) (*cobra.Command, error) {
+	words := shellWords(line)
+	cmd, rest, err := programs[path.Base(words[0])]().Find(words[1:])
+	switch {
+	case err != nil:
+		return nil, err
+	case cmd.DisableFlagParsing && len(rest) > 0 && rest[0] != "--help":
+		return nil, fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+	case cmd.DisableFlagParsing:
+		return cmd, nil
+	}
+	cmd.InitDefaultHelpFlag()
+	return cmd, cmd.ParseFlags(rest)
 }
 
 // wordReader splits a command line as a shell does. It knows what the pages use: quotes, command substitutions,
