@@ -40,6 +40,7 @@ ClusterRole ` + "`hypershift-metrics-reader`" + `, which ` + "`hypershift instal
 ` + "`network.openshift.io/policy-group=monitoring`" + `. A scrape is configured as
 
 ` + "```yaml" + `
+# configuration of Prometheus
 scheme: https
 authorization: {credentials_file: /var/run/secrets/kubernetes.io/serviceaccount/token}
 tls_config: {insecure_skip_verify: true} # a certificate that a program signed itself proves nothing

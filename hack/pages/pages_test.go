@@ -45,6 +45,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestReachable checks that readers find each page of docs: another page links to it.
+func TestReachable(t *testing.T) {
+	pages := readPages(t)
+	linked := map[string]bool{"docs/README.md": true}
+	for path, p := range pages {
+		for _, link := range p.links {
+			target, _, _ := strings.Cut(link, "#")
+			if to := filepath.Join(filepath.Dir(path), target); target != "" && to != path {
+				linked[to] = true
+			}
+		}
+	}
+	for path := range pages {
+		if strings.HasPrefix(path, "docs/") && !linked[path] {
+			t.Errorf("no page links to %s; add it to docs/README.md", path)
+		}
+	}
+}
+
 // generatedPages are reference pages that programs write. They do not list next steps.
 var generatedPages = []string{"api.md", "fields.md", "metrics.md", "names.md"}
 
@@ -52,7 +71,7 @@ var generatedPages = []string{"api.md", "fields.md", "metrics.md", "names.md"}
 func TestNextSteps(t *testing.T) {
 	for path, p := range readPages(t) {
 		folder, name := filepath.Split(path)
-		written := path == "docs/tutorial.md" || folder == "docs/how-to/" ||
+		written := folder == "docs/" && name != "README.md" || folder == "docs/how-to/" ||
 			folder == "docs/reference/" && !slices.Contains(generatedPages, name)
 		if !written {
 			continue
