@@ -35,7 +35,7 @@ func TestCheckIdentity(t *testing.T) {
 		case cfg.APIKey == "j:k:l":
 			return "", &maas.UnreachableError{Operation: "check the API key", Endpoint: "maas.example", Err: errors.New("refused")}
 		}
-		return "", &maas.APIError{StatusCode: 401}
+		return "", &maas.Error{StatusCode: 401}
 	}
 	ours := secret("creds", endpoint, "a:b:c")
 	for _, tc := range []struct {
