@@ -10,6 +10,8 @@ const (
 	MachineDeployedCondition = "MachineDeployed"
 	// NodeProviderIDSetCondition reports whether the Node has the provider ID.
 	NodeProviderIDSetCondition = "NodeProviderIDSet"
+	// MAASCredentialsUsableCondition reports whether the API key belongs to the user who allocated the machine.
+	MAASCredentialsUsableCondition = "MAASCredentialsUsable"
 	// StaticIPAssignedCondition reports whether the machine has its static address. It is present only with spec.staticIP.
 	StaticIPAssignedCondition = "StaticIPAssigned"
 	// FailedMachinesReleasedCondition reports whether MAAS has released the machines on which a deployment failed.

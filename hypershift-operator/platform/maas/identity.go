@@ -71,9 +71,11 @@ func (p *Platform) compareUsers(ctx context.Context, namespace string, theirs, o
 	return "", again, nil
 }
 
-// sameEndpoint reports whether two endpoints differ by a trailing slash or by case of the host at most.
+// sameEndpoint reports whether two endpoints differ by case, or by the path of the API, at most.
 func sameEndpoint(a, b maas.Config) bool {
-	normal := func(endpoint string) string { return strings.ToLower(strings.TrimRight(endpoint, "/")) }
+	normal := func(endpoint string) string {
+		return strings.ToLower(strings.TrimSuffix(strings.TrimRight(endpoint, "/"), "/api/2.0"))
+	}
 	return normal(a.Endpoint) == normal(b.Endpoint)
 }
 
