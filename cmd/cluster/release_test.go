@@ -26,7 +26,7 @@ func TestDefaultRelease(t *testing.T) {
 		_, said, err := types(t, command, "", append([]string{"--name=demo", "--kubeconfig", s.Kubeconfig}, args...)...)
 		return said, err
 	}
-	release := func(g Gomega, t *testing.T, s *kubetest.Server) string {
+	release := func(g Gomega, s *kubetest.Server) string {
 		hc := &hyperv1.HostedCluster{}
 		g.Expect(s.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "demo"}, hc)).To(Succeed())
 		pool := &hyperv1.NodePool{}
@@ -38,21 +38,21 @@ func TestDefaultRelease(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, supportedversions.ConfigMap("hypershift", defaultRelease))
 		said, err := run(t, s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(release(g, t, s)).To(Equal(defaultRelease))
+		g.Expect(release(g, s)).To(Equal(defaultRelease))
 		g.Expect(strings.Count(said, "release "+defaultRelease+": the default that install recorded in ConfigMap hypershift/supported-versions")).To(Equal(1))
 	})
 	t.Run("When a release is given, it should win", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, supportedversions.ConfigMap("hypershift", defaultRelease))
 		said, err := run(t, s, "--release-image=registry.example/mine:1")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(release(g, t, s)).To(Equal("registry.example/mine:1"))
+		g.Expect(release(g, s)).To(Equal("registry.example/mine:1"))
 		g.Expect(said).NotTo(ContainSubstring("default"))
 	})
 	t.Run("When the operator is in another namespace, it should be read there", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, supportedversions.ConfigMap("other", defaultRelease))
 		_, err := run(t, s, "--operator-namespace=other")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(release(g, t, s)).To(Equal(defaultRelease))
+		g.Expect(release(g, s)).To(Equal(defaultRelease))
 	})
 	for name, objects := range map[string][]client.Object{
 		"the operator recorded no default":                {supportedversions.ConfigMap("hypershift", "")},
