@@ -31,7 +31,7 @@ type Info struct {
 	// Supported lists the minor versions of OpenShift that the operator can host, newest first.
 	Supported []string `json:"supportedVersions,omitempty"`
 	// SupportedKubernetes lists the minor versions of Kubernetes that the operator can host.
-	SupportedKubernetes []string `json:"supportedversions.Kubernetes,omitempty"`
+	SupportedKubernetes []string `json:"supportedKubernetesVersions,omitempty"`
 	// ServerRelease is the version number of the installed operator.
 	ServerRelease string `json:"serverRelease,omitempty"`
 	// Skew says what to do if this program and the operator have different version numbers.
