@@ -105,14 +105,12 @@ func releaseImage(hc map[string]any, release string) []string {
 	return []string{fmt.Sprintf("spec.release.image is %s, the default release of this installation", release)}
 }
 
-// missingFrom returns the fields without a safe default that the API server is going to miss. A default of services
-// would not last: the next kubectl apply of the same manifest would take it back, which is refused.
+// missingFrom returns the required fields that have no safe default. A default of services would not last: the next
+// kubectl apply of the same manifest would remove it, which is refused.
 func missingFrom(hc map[string]any) []string {
 	var missing []string
-	for _, field := range []string{"networking", "etcd", "pullSecret"} {
-		if _, found, err := unstructured.NestedFieldNoCopy(hc, "spec", field); err == nil && !found {
-			missing = append(missing, "spec."+field)
-		}
+	if _, found, err := unstructured.NestedFieldNoCopy(hc, "spec", "pullSecret"); err == nil && !found {
+		missing = append(missing, `spec.pullSecret, the name of a Secret that may hold {"auths":{}}`)
 	}
 	services, _, err := unstructured.NestedSlice(hc, "spec", "services")
 	if err != nil {

@@ -221,7 +221,7 @@ func TestIncompleteHostedCluster(t *testing.T) {
 	g.Expect(got).To(MatchJSON(`{"spec":{"services":[{"service":"APIServer"}],"etcd":{},"release":{"image":"registry.example/release:1"}}}`))
 	g.Expect(response.Warnings).To(ConsistOf(
 		"spec.release.image is registry.example/release:1, the default release of this installation",
-		HavePrefix("the HostedCluster is incomplete, add spec.networking, spec.pullSecret, service OAuthServer in spec.services, "+
+		HavePrefix("the HostedCluster is incomplete, add spec.pullSecret, the name of a Secret that may hold {\"auths\":{}}, service OAuthServer in spec.services, "+
 			"service Konnectivity in spec.services, service Ignition in spec.services: ")))
 
 	got, response = answer(t, handler{reader(), hostedClusterDefaults("")}, partial)
