@@ -47,6 +47,7 @@ import (
 	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/supportedversions"
 	"github.com/openshift/hypershift/support/systemtrust"
 	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/version"
@@ -93,6 +94,7 @@ type runFlags struct {
 	egressBlocks, storeAllow, dnsServers  string
 	loosestLevel                          string
 	rollouts                              int
+	defaultRelease                        string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
 	// platforms are the flags of each platform.
@@ -122,6 +124,7 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several operators work")
 	flags.BoolVar(&f.defaultingWebhook, "enable-defaulting-webhook", false, "serve the webhook that sets defaults which depend on the cluster")
 	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
+	flags.StringVar(&f.defaultRelease, supportedversions.DefaultReleaseFlag, "", "release image of HostedClusters that name none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
 	flags.StringVar(&f.dnsServers, "hcp-egress-dns-cidrs", "",
@@ -348,14 +351,15 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	return errors.Join(clusters.SetupWithManager(mgr), orphans.SetupWithManager(mgr), pools.SetupWithManager(mgr),
 		janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
 		mgr.Add(f.own.Refresher(mgr.GetAPIReader(), mgr.GetClient(), clock.RealClock{})),
-		addWebhook(mgr, f), addVersions(mgr, f.namespace), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
+		addWebhook(mgr, f), addVersions(mgr, f.namespace, f.defaultRelease), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {
 	if f.webhookPort == 0 {
 		return nil
 	}
-	return webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Defaults: f.defaultingWebhook, Clock: clock.RealClock{}})
+	return webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Defaults: f.defaultingWebhook,
+		DefaultRelease: f.defaultRelease, Clock: clock.RealClock{}})
 }
 
 func environment() map[string]string {

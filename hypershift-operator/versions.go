@@ -18,37 +18,28 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/skew"
+	"github.com/openshift/hypershift/support/supportedversions"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/version"
 )
 
-const (
-	// supportedVersions is the ConfigMap that describes the operator. `hypershift version` and tools that list releases
-	// read it. Its key of the same name holds the minor versions of OpenShift, because readers of that key know no other
-	// distribution.
-	supportedVersions           = "supported-versions"
-	supportedKubernetesVersions = "supported-kubernetes-versions"
-	supportedVersionsLabel      = "hypershift.openshift.io/supported-versions"
-	// releaseVersion is the key with the operator's version number. `hypershift version` compares it with its own.
-	releaseVersion = "release-version"
-	// versionsRetry is the delay after a failed write; versionsEvery is the interval between checks for changes by others.
-	versionsRetry, versionsEvery = 10 * time.Second, 5 * time.Minute
-)
+// versionsRetry is the delay after a failed write; versionsEvery is the interval between checks for changes by others.
+const versionsRetry, versionsEvery = 10 * time.Second, 5 * time.Minute
 
 // addVersions makes the leading operator publish its version, and undo changes that others made.
-func addVersions(mgr ctrl.Manager, namespace string) error {
+func addVersions(mgr ctrl.Manager, namespace, defaultRelease string) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		tellVersions(ctx, mgr.GetClient(), namespace, versionsRetry, versionsEvery)
+		tellVersions(ctx, mgr.GetClient(), namespace, defaultRelease, versionsRetry, versionsEvery)
 		return nil
 	}))
 }
 
 // tellVersions publishes the versions until the context ends. They are only informative, so errors do not stop the
 // operator.
-func tellVersions(ctx context.Context, c client.Client, namespace string, retry, every time.Duration) {
+func tellVersions(ctx context.Context, c client.Client, namespace, defaultRelease string, retry, every time.Duration) {
 	for ctx.Err() == nil {
 		next := every
-		if err := publishVersions(ctx, c, namespace); err != nil {
+		if err := publishVersions(ctx, c, namespace, defaultRelease); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot determine the operator's version yet")
 			next = retry
 		}
@@ -59,10 +50,11 @@ func tellVersions(ctx context.Context, c client.Client, namespace string, retry,
 	}
 }
 
-func publishVersions(ctx context.Context, c client.Client, namespace string) error {
-	data := map[string]string{"server-version": version.Commit(), releaseVersion: skew.Version}
+// publishVersions writes the ConfigMap. An empty default release is left out.
+func publishVersions(ctx context.Context, c client.Client, namespace, defaultRelease string) error {
+	data := map[string]string{supportedversions.Server: version.Commit(), supportedversions.Release: skew.Version}
 	for key, distribution := range map[string]releaseinfo.Distribution{
-		supportedVersions: releaseinfo.OpenShift, supportedKubernetesVersions: releaseinfo.Kubernetes,
+		supportedversions.OpenShift: releaseinfo.OpenShift, supportedversions.Kubernetes: releaseinfo.Kubernetes,
 	} {
 		list, err := json.Marshal(map[string][]string{"versions": distributions.Of(distribution).Minors})
 		if err != nil {
@@ -70,9 +62,12 @@ func publishVersions(ctx context.Context, c client.Client, namespace string) err
 		}
 		data[key] = string(list)
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: supportedVersions}}
+	if defaultRelease != "" {
+		data[supportedversions.DefaultRelease] = defaultRelease
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: supportedversions.Name}}
 	_, err := upsert.Object(ctx, c, cm, func() error {
-		metav1.SetMetaDataLabel(&cm.ObjectMeta, supportedVersionsLabel, "true")
+		metav1.SetMetaDataLabel(&cm.ObjectMeta, supportedversions.Label, "true")
 		cm.Data = data
 		return nil
 	})

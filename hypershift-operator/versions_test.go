@@ -19,13 +19,14 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/skew"
+	"github.com/openshift/hypershift/support/supportedversions"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/support/version"
 )
 
 func TestPublishVersions(t *testing.T) {
 	stale := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedVersions}, Data: map[string]string{"server-version": "old"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedversions.Name}, Data: map[string]string{"server-version": "old"},
 	}
 	for name, have := range map[string][]client.Object{
 		"When no versions are published yet, it should publish them": nil, "When an older operator published versions, it should replace them": {stale},
@@ -34,12 +35,13 @@ func TestPublishVersions(t *testing.T) {
 			g := NewWithT(t)
 			c, writes := testenv.Counted(fake.NewClientBuilder().WithObjects(have...).Build())
 			for range 2 {
-				g.Expect(publishVersions(t.Context(), c, "hypershift")).To(Succeed())
+				g.Expect(publishVersions(t.Context(), c, "hypershift", "registry.example/release:1")).To(Succeed())
 			}
 			cm := &corev1.ConfigMap{}
 			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "hypershift", Name: "supported-versions"}, cm)).To(Succeed())
 			g.Expect(cm.Data).To(HaveKeyWithValue("server-version", version.Commit()))
 			g.Expect(cm.Data).To(HaveKeyWithValue("release-version", skew.Version))
+			g.Expect(cm.Data).To(HaveKeyWithValue("default-release-image", "registry.example/release:1"))
 			g.Expect(cm.Labels).To(HaveKeyWithValue("hypershift.openshift.io/supported-versions", "true"))
 			for key, oldest := range map[string]string{"supported-versions": "4.14", "supported-kubernetes-versions": "1.31"} {
 				var told struct{ Versions []string }
@@ -91,11 +93,12 @@ func TestToldVersionsAreThoseThatRun(t *testing.T) {
 func TestTellVersions(t *testing.T) {
 	g := NewWithT(t)
 	c := fake.NewClientBuilder().Build()
-	go tellVersions(t.Context(), c, "hypershift", time.Millisecond, time.Millisecond)
+	go tellVersions(t.Context(), c, "hypershift", "", time.Millisecond, time.Millisecond)
 	told := func(g Gomega) *corev1.ConfigMap {
 		cm := &corev1.ConfigMap{}
 		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "hypershift", Name: "supported-versions"}, cm)).To(Succeed())
 		g.Expect(cm.Data).To(HaveKeyWithValue("server-version", version.Commit()))
+		g.Expect(cm.Data).NotTo(HaveKey("default-release-image"), "the installer chose none")
 		return cm
 	}
 	g.Eventually(func(g Gomega) { told(g) }).Should(Succeed())

@@ -80,6 +80,10 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	if err := c.readFiles(cmd.InOrStdin()); err != nil {
 		return exit.UsageError(err)
 	}
+	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
+	if err := c.completeRelease(ctx, report); err != nil {
+		return exit.UsageError(err)
+	}
 	env := Environment{Name: c.name, Namespace: c.namespace, Client: c.connect, Stdin: cmd.InOrStdin(), Stderr: cmd.ErrOrStderr()}
 	if err := c.platform.Complete(ctx, env); err != nil {
 		return exit.UsageError(err)
@@ -88,7 +92,10 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
+	if c.pullSecretFile == "" {
+		report.Printf("no --pull-secret: Secret %s/%s is made without credentials, for registries that need none",
+			c.namespace, c.name+pullSecretSuffix)
+	}
 	if rendering {
 		c.tellOmitted(objs, report)
 		return c.write(cmd.OutOrStdout(), objs)

@@ -20,6 +20,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/supportedversions"
 )
 
 // Defaults holds what differs between the programs.
@@ -37,6 +38,7 @@ type Options struct {
 	kasDNSName                   string
 
 	releaseImage, arch              string
+	operatorNamespace               string
 	pullSecretFile, trustBundleFile string
 	imageContentSourcesFile         string
 	fips                            bool
@@ -74,7 +76,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet, defaults Defaults) {
 	flags.StringVar(&o.baseDomainPrefix, "base-domain-prefix", "", "first part of the cluster's domain, \"none\" for no such part (default: the name)")
 	flags.StringVar(&o.kasDNSName, "kas-dns-name", "", "further DNS name of the API")
 
-	flags.StringVar(&o.releaseImage, "release-image", "", "release payload (required)")
+	flags.StringVar(&o.releaseImage, "release-image", "", "release payload (default: the one that install recorded with --"+supportedversions.DefaultReleaseFlag+")")
+	flags.StringVar(&o.operatorNamespace, "operator-namespace", supportedversions.DefaultNamespace, "namespace of the operator, which records the default release")
 	flags.StringVar(&o.arch, "arch", "amd64", "CPU architecture of the machines")
 	flags.StringVar(&o.pullSecretFile, "pull-secret", "", "file with the pull secret (.dockerconfigjson), \"-\" for standard input (default: an empty one)")
 	flags.StringVar(&o.trustBundleFile, "additional-trust-bundle", "", "file with CAs of registries and proxies (PEM)")
@@ -126,9 +129,6 @@ func (o *Options) check(platform hyperv1.PlatformType) error {
 	}
 	if o.replicas < -1 {
 		return fmt.Errorf("--node-pool-replicas %d: use 0 or more, or -1 for no NodePool", o.replicas)
-	}
-	if o.releaseImage == "" {
-		return errors.New("--release-image is required, e.g. the pull spec that `hypershift release build` printed")
 	}
 	if o.allocateNodeCIDRs && o.networkType != string(hyperv1.Other) {
 		return errors.New("--allocate-node-cidrs needs --network-type Other: the other types allocate addresses themselves")

@@ -79,6 +79,8 @@ func TestOperatorFlags(t *testing.T) {
 		{name: "When CIDRs are blocked for hosted Pods, it should pass them to the operator", args: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}, adds: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}},
 		{name: "When DNS servers are set for hosted Pods, it should pass them to the operator", args: []string{"--hcp-egress-dns-cidrs=192.0.2.53/32"}, adds: []string{"--hcp-egress-dns-cidrs=192.0.2.53/32"}},
 		{name: "When one control-plane-operator image is set for all clusters, it should pass the image to the operator", args: []string{"--control-plane-operator-image=r/cpo:1"}, adds: []string{"--control-plane-operator-image=r/cpo:1"}},
+		{name: "When a default release is recorded, it should pass the release to the operator", args: []string{"--default-release-image=registry.example/release:1"},
+			adds: []string{"--default-release-image=registry.example/release:1"}},
 		{name: "When debug output is enabled for control planes, it should pass the flag to the operator", args: []string{"--enable-ci-debug-output"}, adds: []string{"--enable-ci-debug-output"}},
 		{name: "When the loosest Pod Security level is set, it should pass the level to the operator", args: []string{"--loosest-pod-security-level=privileged"}, adds: []string{"--loosest-pod-security-level=privileged"}},
 		{name: "When fewer control planes may change at the same time, it should pass the number to the operator", args: []string{"--max-control-plane-rollouts=2"}, adds: []string{"--max-control-plane-rollouts=2"}},

@@ -24,6 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/supportedversions"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
@@ -95,6 +96,7 @@ type Options struct {
 	registryOverrides string
 	providerImages    map[string]*string
 	cpoImage          string
+	defaultRelease    string
 	egressBlocks      string
 	storeAllow        string
 	dnsServers        string
@@ -153,6 +155,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 			fmt.Sprintf("image of the Cluster API provider of platform %s (default: the operator's choice)", traits.Type))
 	}
 	flags.StringVar(&o.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters (default: that of each cluster's release)")
+	flags.StringVar(&o.defaultRelease, supportedversions.DefaultReleaseFlag, "",
+		"release payload of clusters that are created without one (default: none, --release-image is then required)")
 	for _, part := range o.parts {
 		part.AddFlags(flags)
 	}
@@ -232,7 +236,10 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	if err := o.readFiles(); err != nil {
 		return err
 	}
-	return o.limits.Complete(o.image)
+	if err := o.limits.Complete(o.image); err != nil {
+		return err
+	}
+	return o.checkDefaultRelease()
 }
 
 func (o *Options) checkRanges() error {

@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/protected"
 	"github.com/openshift/hypershift/support/skew"
+	"github.com/openshift/hypershift/support/supportedversions"
 )
 
 const (
@@ -88,6 +89,10 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, skew.Objects(o.namespace)...)
+	if o.defaultRelease != "" {
+		// The operator writes the same. Commands find the release here before the operator runs.
+		objs = append(objs, supportedversions.ConfigMap(o.namespace, o.defaultRelease))
+	}
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
 	objs = append(objs, o.disruptionBudget()...)
 	objs = append(objs, o.monitors()...)
@@ -222,6 +227,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	args = append(args, o.limits.Args()...)
 	if o.cpoImage != "" {
 		args = append(args, "--control-plane-operator-image="+o.cpoImage)
+	}
+	if o.defaultRelease != "" {
+		args = append(args, "--"+supportedversions.DefaultReleaseFlag+"="+o.defaultRelease)
 	}
 	if o.ciDebugOutput {
 		args = append(args, "--enable-ci-debug-output")

@@ -121,7 +121,8 @@ func TestRenderSensitive(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "all.yaml")
 	o := hypershift(t.Context(), "", "create", "cluster", "maas", "--name", "demo", "--release-image", "quay.example/release:1.36.3",
 		"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "https://maas.example:5443/MAAS", "--render-into", file, "--render-sensitive")
-	g.Expect(o).To(Equal(outcome{0, "", ""}))
+	g.Expect([]any{o.code, o.stdout}).To(Equal([]any{0, ""}))
+	g.Expect(o.stderr).To(ContainSubstring("no --pull-secret: Secret clusters/demo-pull-secret is made without credentials"))
 	text, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(text)).To(ContainSubstring("name: demo-maas-credentials"))

@@ -337,6 +337,7 @@ func TestForeignClusterAPI(t *testing.T) {
 // TestUsage checks, without a cluster, that each usage error is named and ends with exit code 2.
 func TestUsage(t *testing.T) {
 	t.Setenv("MAAS_API_KEY", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	cluster := func(more ...string) []string {
 		return append([]string{
 			"create", "cluster", "maas", "--name", "demo", "--release-image", "registry.example/r:1", "--render",

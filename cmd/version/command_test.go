@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube/kubetest"
 	"github.com/openshift/hypershift/support/skew"
+	"github.com/openshift/hypershift/support/supportedversions"
 )
 
 func prints(t *testing.T, args ...string) (string, error) {
@@ -42,7 +43,7 @@ func TestClient(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	configMap := func(data map[string]string) client.Object {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedVersions}, Data: data}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedversions.Name}, Data: data}
 	}
 	const both, one = `{"versions":["4.20","4.19"]}`, `{"versions":["1.36"]}`
 	for _, tt := range []struct {
@@ -51,28 +52,28 @@ func TestServer(t *testing.T) {
 		want string
 	}{
 		{
-			"When the operator supports OpenShift and Kubernetes, it should print the versions of both", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one, releaseVersion: skew.Version},
+			"When the operator supports OpenShift and Kubernetes, it should print the versions of both", map[string]string{"server-version": "abc", supportedversions.OpenShift: both, supportedversions.Kubernetes: one, supportedversions.Release: skew.Version},
 			"Server Version: abc\nClient Release: " + skew.Version + "\nServer Release: " + skew.Version + "\nServer Supports OCP Versions: 4.20, 4.19\nServer Supports Kubernetes Versions: 1.36\n",
 		},
 		{
-			"When the operator publishes no version number, it should be the first release", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
+			"When the operator publishes no version number, it should be the first release", map[string]string{"server-version": "abc", supportedversions.OpenShift: both, supportedversions.Kubernetes: one},
 			"Server Release: 0.1.0\n",
 		},
 		{
-			"When the operator is older and works with the program, it should say how to upgrade it", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
+			"When the operator is older and works with the program, it should say how to upgrade it", map[string]string{"server-version": "abc", supportedversions.OpenShift: both, supportedversions.Kubernetes: one},
 			"Note: version " + skew.Version + " of the command line works with version 0.1.0 of the operator; run hypershift install of the newer version to have one version\n",
 		},
 		{
-			"When the operator does not work with the program, it should say what to use", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one, releaseVersion: "99.0.0"},
+			"When the operator does not work with the program, it should say what to use", map[string]string{"server-version": "abc", supportedversions.OpenShift: both, supportedversions.Kubernetes: one, supportedversions.Release: "99.0.0"},
 			"Note: version " + skew.Version + " of the command line does not work with version 99.0.0 of the operator; use the command line of the operator's version\n",
 		},
 		{
-			"When the operator supports only OpenShift, it should print only those versions", map[string]string{"server-version": "abc", supportedVersions: both},
+			"When the operator supports only OpenShift, it should print only those versions", map[string]string{"server-version": "abc", supportedversions.OpenShift: both},
 			"Server Version: abc\nServer Supports OCP Versions: 4.20, 4.19\n",
 		},
 		{"When the ConfigMap is empty, it should name the missing key", nil, "Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-versions: "},
 		{
-			"When a version list is malformed, it should name the key", map[string]string{supportedVersions: both, supportedKubernetesVersions: "1.36"},
+			"When a version list is malformed, it should name the key", map[string]string{supportedversions.OpenShift: both, supportedversions.Kubernetes: "1.36"},
 			"Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-kubernetes-versions: ",
 		},
 	} {
@@ -85,13 +86,13 @@ func TestServer(t *testing.T) {
 		})
 	}
 	t.Run("When the operator has this version, it should print no note", func(t *testing.T) {
-		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{supportedVersions: both, supportedKubernetesVersions: one, releaseVersion: skew.Version}))
+		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{supportedversions.OpenShift: both, supportedversions.Kubernetes: one, supportedversions.Release: skew.Version}))
 		out, err := prints(t, "--kubeconfig", s.Kubeconfig)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).NotTo(ContainSubstring("Note:"))
 	})
 	t.Run("When another namespace is set, it should read the ConfigMap there", func(t *testing.T) {
-		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{"server-version": "abc", supportedVersions: both}))
+		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{"server-version": "abc", supportedversions.OpenShift: both}))
 		out, err := prints(t, "--kubeconfig", s.Kubeconfig, "--namespace=other")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(ContainSubstring("Server Version: unknown: read ConfigMap other/supported-versions: "))

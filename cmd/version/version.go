@@ -18,14 +18,8 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/support/skew"
+	"github.com/openshift/hypershift/support/supportedversions"
 	"github.com/openshift/hypershift/support/version"
-)
-
-// Keys of the operator's ConfigMap. The name of the ConfigMap is the first key.
-const (
-	supportedVersions           = "supported-versions"
-	supportedKubernetesVersions = "supported-kubernetes-versions"
-	releaseVersion              = "release-version"
 )
 
 // Info is what the command prints.
@@ -71,7 +65,7 @@ func NewCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&commitOnly, "commit-only", false, "print the revision of this program and nothing else")
 	cmd.Flags().BoolVar(&clientOnly, "client-only", false, "do not ask the management cluster")
-	cmd.Flags().StringVar(&namespace, "namespace", "hypershift", "namespace of the operator")
+	cmd.Flags().StringVar(&namespace, "namespace", supportedversions.DefaultNamespace, "namespace of the operator")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml (default: text)")
 	connection.AddFlags(cmd.Flags())
 	return cmd
@@ -82,22 +76,22 @@ func readServer(cmd *cobra.Command, connection *kube.Connection, namespace strin
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: namespace, Name: supportedVersions}
+	key := client.ObjectKey{Namespace: namespace, Name: supportedversions.Name}
 	cm := &corev1.ConfigMap{}
 	if err := c.Get(cmd.Context(), key, cm); err != nil {
 		return fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	info.Server = cm.Data["server-version"]
-	info.Supported, err = minors(cm, supportedVersions)
+	info.Server = cm.Data[supportedversions.Server]
+	info.Supported, err = minors(cm, supportedversions.OpenShift)
 	if err != nil {
 		return err
 	}
-	if info.SupportedKubernetes, err = minors(cm, supportedKubernetesVersions); err != nil {
+	if info.SupportedKubernetes, err = minors(cm, supportedversions.Kubernetes); err != nil {
 		return err
 	}
 	// The upstream operator supports no release of Kubernetes, and has other version numbers.
 	if info.SupportedKubernetes != nil {
-		info.compare(cmp.Or(cm.Data[releaseVersion], skew.First))
+		info.compare(cmp.Or(cm.Data[supportedversions.Release], skew.First))
 	}
 	return nil
 }
@@ -116,7 +110,7 @@ func (i *Info) compare(operator string) {
 // minors parses one of the lists. The ConfigMap of the upstream operator has the first list only.
 func minors(cm *corev1.ConfigMap, key string) ([]string, error) {
 	raw, ok := cm.Data[key]
-	if !ok && key != supportedVersions {
+	if !ok && key != supportedversions.OpenShift {
 		return nil, nil
 	}
 	var list struct {

@@ -197,10 +197,23 @@ type ImageKeeper interface {
 	DropImage(ctx context.Context, c client.Client, pool Pool) (waitsFor string, err error)
 }
 
+// IdentityChecker is a Platform whose pools may name credentials of their own.
+type IdentityChecker interface {
+	// CheckIdentity returns why a pool must not name its credentials, as a sentence for users; empty if it may. again is
+	// the time until the next check; zero for no request.
+	CheckIdentity(ctx context.Context, c client.Reader, pool Pool) (why string, again time.Duration, err error)
+}
+
 // EffectReporter is a Platform with fields that may have no effect.
 type EffectReporter interface {
 	// WithoutEffect lists the fields that the pool sets without effect, as paths below spec.
 	WithoutEffect(pool *hyperv1.NodePool) []string
+}
+
+// Overrider is a Platform with fields that have no effect where another field contradicts them.
+type Overrider interface {
+	// Overridden returns a sentence for each such field of the pool. It names both fields, and the value that counts.
+	Overridden(pool *hyperv1.NodePool) []string
 }
 
 // MachineReporter is a Platform that reports more about a pool's machines than their progress towards a Node.
@@ -281,8 +294,9 @@ type Platform interface {
 	// InfraCluster returns the Cluster API infrastructure cluster. nil means that it cannot be created yet, or that there
 	// is none; without one there is no Cluster either.
 	InfraCluster(cluster Cluster) *Object
-	// ReconcileCredentials copies the credentials into the hosted control plane namespace. The condition reports what
-	// a user has to fix. It returns an error only for failures that a retry may resolve.
+	// ReconcileCredentials copies the credentials to where the platform's provider reads them: the hosted control plane
+	// namespace, or the operator's own namespace, where one controller calls the platform for all clusters. The condition
+	// reports what a user has to fix. It returns an error only for failures that a retry may resolve.
 	ReconcileCredentials(ctx context.Context, c client.Client, cluster Cluster) (Credentials, error)
 	// CredentialsSecret returns the name of the user's Secret with the credentials, in the HostedCluster's namespace;
 	// empty for none.

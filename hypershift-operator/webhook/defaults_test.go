@@ -97,7 +97,6 @@ func TestNodePoolDefaults(t *testing.T) {
 			"When the cluster is in another namespace, it should change nothing", reader(fixture.HostedCluster("elsewhere")),
 			`{"spec":{"clusterName":"demo"}}`, `{"spec":{"clusterName":"demo"}}`,
 		},
-		{"When no cluster is named, it should change nothing", maas, `{"spec":{"replicas":1}}`, `{"spec":{"replicas":1}}`},
 		{
 			"When values have the wrong type, it should leave them for validation", maas,
 			`{"spec":{"clusterName":"demo","release":"x","platform":{"type":7},"management":[]}}`,
@@ -110,7 +109,7 @@ func TestNodePoolDefaults(t *testing.T) {
 		},
 		{
 			"When a number is large, it should keep its exact value", maas,
-			`{"spec":{"generation":9007199254740993}}`, `{"spec":{"generation":9007199254740993}}`,
+			`{"spec":{"clusterName":"none","generation":9007199254740993}}`, `{"spec":{"clusterName":"none","generation":9007199254740993}}`,
 		},
 	}
 	for _, tt := range tests {
@@ -160,25 +159,78 @@ func TestHostedClusterDefaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
-			got, response := answer(t, handler{nodes, hostedClusterDefaults}, tt.object)
+			got, response := answer(t, handler{nodes, hostedClusterDefaults("")}, tt.object)
 			g.Expect(got).To(MatchJSON(tt.want))
-			g.Expect(response.Warnings).To(BeEmpty())
+			g.Expect(response.Warnings).NotTo(ContainElement(ContainSubstring("were not set")))
 		})
 	}
 	t.Run("When every node port has an address, it should not need a node", func(t *testing.T) {
 		object := services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`)
-		got, response := answer(t, handler{reader(), hostedClusterDefaults}, object)
+		got, response := answer(t, handler{reader(), hostedClusterDefaults("")}, object)
 		g := NewWithT(t)
 		g.Expect(got).To(MatchJSON(object))
-		g.Expect(response.Warnings).To(BeEmpty())
+		g.Expect(response.Warnings).NotTo(ContainElement(ContainSubstring("were not set")))
 	})
 	t.Run("When no node is Ready, it should return a warning and leave the object for validation", func(t *testing.T) {
 		g := NewWithT(t)
 		object := services(`{"type":"NodePort"}`)
-		got, response := answer(t, handler{reader(node("a", "10.0.0.1", corev1.ConditionUnknown)), hostedClusterDefaults}, object)
+		got, response := answer(t, handler{reader(node("a", "10.0.0.1", corev1.ConditionUnknown)), hostedClusterDefaults("")}, object)
 		g.Expect(got).To(MatchJSON(object))
-		g.Expect(response.Warnings).To(ConsistOf(ContainSubstring("no Ready node")))
+		g.Expect(response.Warnings).To(ContainElement(ContainSubstring("no Ready node")))
 	})
+}
+
+// TestClusterNameDefault checks that a pool joins the only cluster of its namespace, and that the user learns of it.
+func TestClusterNameDefault(t *testing.T) {
+	second := fixture.HostedCluster("clusters")
+	second.Name = "second"
+	for _, tt := range []struct {
+		name        string
+		cluster     client.Reader
+		want, notes string
+	}{
+		{
+			"When the namespace has one cluster, the pool should belong to it", reader(cluster(hyperv1.MAASPlatform), fixture.HostedCluster("elsewhere")),
+			`{"spec":{"clusterName":"demo","replicas":1,"release":{"image":"` + fixture.ReleaseImage + `"},"platform":{"type":"MAAS"},"management":{"upgradeType":"Replace"}}}`,
+			"spec.clusterName is demo, the only HostedCluster of namespace clusters",
+		},
+		{
+			"When the namespace has two clusters, the user should name one", reader(cluster(hyperv1.MAASPlatform), second),
+			`{"spec":{"replicas":1}}`, "namespace clusters has 2 HostedClusters: set spec.clusterName",
+		},
+		{
+			"When the namespace has no cluster, the user should name one", reader(fixture.HostedCluster("elsewhere")),
+			`{"spec":{"replicas":1}}`, "namespace clusters has 0 HostedClusters: set spec.clusterName",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, response := answer(t, handler{tt.cluster, nodePoolDefaults}, `{"spec":{"replicas":1}}`)
+			g.Expect(got).To(MatchJSON(tt.want))
+			g.Expect(response.Warnings).To(ConsistOf(tt.notes))
+		})
+	}
+}
+
+// TestIncompleteHostedCluster checks that a HostedCluster without a release gets the default one, and that the user is
+// told about everything else that is missing in one sentence.
+func TestIncompleteHostedCluster(t *testing.T) {
+	const partial = `{"spec":{"services":[{"service":"APIServer"}],"etcd":{}}}`
+	g := NewWithT(t)
+	got, response := answer(t, handler{reader(), hostedClusterDefaults("registry.example/release:1")}, partial)
+	g.Expect(got).To(MatchJSON(`{"spec":{"services":[{"service":"APIServer"}],"etcd":{},"release":{"image":"registry.example/release:1"}}}`))
+	g.Expect(response.Warnings).To(ConsistOf(
+		"spec.release.image is registry.example/release:1, the default release of this installation",
+		HavePrefix("the HostedCluster is incomplete, add spec.pullSecret, the name of a Secret that may hold {\"auths\":{}}, service OAuthServer in spec.services, "+
+			"service Konnectivity in spec.services, service Ignition in spec.services: ")))
+
+	got, response = answer(t, handler{reader(), hostedClusterDefaults("")}, partial)
+	g.Expect(got).To(MatchJSON(partial))
+	g.Expect(response.Warnings).To(ContainElement(And(ContainSubstring("set spec.release.image"), ContainSubstring("--default-release-image"))))
+
+	const given = `{"spec":{"release":{"image":"mine"}}}`
+	got, _ = answer(t, handler{reader(), hostedClusterDefaults("registry.example/release:1")}, given)
+	g.Expect(got).To(MatchJSON(given))
 }
 
 func TestHandlerNeverRefuses(t *testing.T) {

@@ -27,16 +27,15 @@ func (h handler) Handle(ctx context.Context, req admission.Request) admission.Re
 	if err := json.Unmarshal(req.Object.Raw, &obj); err != nil {
 		return unchanged(fmt.Errorf("decoding the object: %w", err))
 	}
-	failure := h.defaults(ctx, h.cluster, req.Namespace, obj)
+	notes, failure := h.defaults(ctx, h.cluster, req.Namespace, obj)
 	defaulted, err := json.Marshal(obj)
 	if err != nil {
 		return unchanged(fmt.Errorf("encoding the object: %w", err))
 	}
-	response := admission.PatchResponseFromRaw(req.Object.Raw, defaulted)
 	if failure != nil {
-		return response.WithWarnings(warning(failure))
+		notes = append(notes, warning(failure))
 	}
-	return response
+	return admission.PatchResponseFromRaw(req.Object.Raw, defaulted).WithWarnings(notes...)
 }
 
 func unchanged(err error) admission.Response {

@@ -28,6 +28,8 @@ type Options struct {
 	Port int
 	// Defaults enables the defaulting webhooks. Without it, the server only converts objects.
 	Defaults bool
+	// DefaultRelease is the release image of HostedClusters that name none; empty for none.
+	DefaultRelease string
 	// Clock determines when certificates are renewed.
 	Clock clock.PassiveClock
 }
@@ -51,7 +53,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	server.Register(operatorwebhook.ConversionPath, convert)
 	if o.Defaults {
-		for path, hook := range hooks(mgr.GetAPIReader()) {
+		for path, hook := range hooks(mgr.GetAPIReader(), o.DefaultRelease) {
 			server.Register(path, hook)
 		}
 	}
@@ -61,9 +63,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-func hooks(cluster client.Reader) map[string]http.Handler {
+func hooks(cluster client.Reader, release string) map[string]http.Handler {
 	return map[string]http.Handler{
-		operatorwebhook.HostedClusterPath: &admission.Webhook{Handler: handler{cluster, hostedClusterDefaults}},
+		operatorwebhook.HostedClusterPath: &admission.Webhook{Handler: handler{cluster, hostedClusterDefaults(release)}},
 		operatorwebhook.NodePoolPath:      &admission.Webhook{Handler: handler{cluster, nodePoolDefaults}},
 	}
 }

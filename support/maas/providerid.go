@@ -28,17 +28,21 @@ func (p ProviderID) String() string {
 	return fmt.Sprintf("%s%s/%s", scheme, p.Zone, p.SystemID)
 }
 
-// ParseProviderID parses both formats. For any other text, as from a user or a backup, it returns false, and the text
-// after the last slash as the system ID.
+// ParseProviderID parses both formats, also with two slashes instead of three, as other tools write them. For any other
+// text, as from a user or a backup, it returns false, and the text after the last slash as the system ID.
 func ParseProviderID(text string) (id ProviderID, ok bool) {
-	rest, lxd := strings.CutPrefix(text, providerSchemeLXD)
+	rest, lxd := strings.CutPrefix(text, strings.TrimSuffix(providerSchemeLXD, "/"))
 	plain := false
 	if !lxd {
-		rest, plain = strings.CutPrefix(text, providerScheme)
+		rest, plain = strings.CutPrefix(text, strings.TrimSuffix(providerScheme, "/"))
 	}
-	slash := strings.LastIndex(rest, "/")
-	if systemID := rest[slash+1:]; !lxd && !plain || slash < 0 || systemID == "" {
+	text = rest
+	if lxd || plain {
+		text = strings.TrimPrefix(rest, "/")
+	}
+	slash := strings.LastIndex(text, "/")
+	if systemID := text[slash+1:]; !lxd && !plain || slash < 0 || systemID == "" {
 		return ProviderID{SystemID: systemID}, false
 	}
-	return ProviderID{Zone: rest[:slash], SystemID: rest[slash+1:], LXD: lxd}, true
+	return ProviderID{Zone: text[:slash], SystemID: text[slash+1:], LXD: lxd}, true
 }

@@ -82,12 +82,12 @@ const (
 // MAASNodePoolPlatform says which machines of MAAS serve a pool and how they are deployed. A change rolls the pool, except
 // where a field says otherwise.
 //
-// +kubebuilder:validation:XValidation:rule=`(!has(self.zone) || !has(self.failureDomain) || size(self.zone) == 0 || size(self.failureDomain) == 0 || self.zone == self.failureDomain) || (oldSelf.hasValue() && has(oldSelf.value().zone) && has(oldSelf.value().failureDomain) && self.zone == oldSelf.value().zone && self.failureDomain == oldSelf.value().failureDomain)`,message="zone and failureDomain name the same thing: set one of them",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!(has(self.ephemeral) && self.ephemeral && has(self.diskWipe) && has(self.diskWipe.enabled) && self.diskWipe.enabled)) || oldSelf.optMap(o, !(!(has(o.ephemeral) && o.ephemeral && has(o.diskWipe) && has(o.diskWipe.enabled) && o.diskWipe.enabled))).orValue(false)`,message="diskWipe.enabled must not be true with ephemeral: a machine that runs from memory has no installed disk",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!has(self.tags) || !has(self.notTags) || self.tags.all(t, !(t in self.notTags))) || (oldSelf.hasValue() && has(oldSelf.value().tags) && has(oldSelf.value().notTags) && self.tags == oldSelf.value().tags && self.notTags == oldSelf.value().notTags)`,message="notTags must not name a tag that tags asks for",optionalOldSelf=true
 type MAASNodePoolPlatform struct {
-	// identityRef names a Secret with MAAS credentials for this pool. Absent means the HostedCluster's; a pool that names
-	// another is refused for now by the condition ValidPlatformConfig, since one provider serves a cluster.
+	// identityRef names a Secret with MAAS credentials for this pool. Absent means the HostedCluster's. Another Secret is
+	// accepted if it is of the same MAAS and user; the machines are made with the credentials of the HostedCluster. Condition
+	// ValidPlatformConfig refuses one of another MAAS or user, since one provider serves a cluster.
 	//
 	// +optional
 	IdentityRef *MAASIdentityReference `json:"identityRef,omitempty"`
@@ -99,12 +99,13 @@ type MAASNodePoolPlatform struct {
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 
-	// zone is the MAAS zone of the machines. Empty means the HostedCluster's zone, or any.
+	// zone is the MAAS zone of the machines. Empty means failureDomain, the HostedCluster's zone, or any.
 	//
 	// +optional
 	Zone MAASName `json:"zone,omitempty"`
 
-	// failureDomain is another spelling of zone, as Cluster API calls it.
+	// failureDomain is Cluster API's word for the zone. MAAS has zones only: where zone is set too and differs, zone counts,
+	// and condition AllFieldsHonored reports that.
 	//
 	// +optional
 	FailureDomain MAASName `json:"failureDomain,omitempty"`

@@ -106,10 +106,10 @@ const (
 
 // LXDStorage is the root disk of a virtual machine.
 type LXDStorage struct {
-	// size in GB, a number or a text such as 20GB.
+	// size in GB, a number or a text such as 20GB. A text such as 20Gi is in GiB, and rounded up to GB.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 1 : self.matches(r'^[1-9][0-9]{0,8}(GB)?$')`,message=`lxdConfig.storage.size must be a number of GB of at least 1, such as 20 or 20GB`
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 1 : self.matches(r'^[1-9][0-9]{0,8}(GB|Gi)?$')`,message=`lxdConfig.storage.size must be a number of GB of at least 1, such as 20, 20GB or 20Gi`
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
 	// pool is the storage pool of the LXD host. Empty means its default one, or the one with the most room where that is full.

@@ -30,8 +30,10 @@ const (
 // MaasMachineSpec describes the desired machine of MAAS and its deployment.
 //
 // +kubebuilder:validation:XValidation:rule=`self.image == oldSelf.image`,message=`image is immutable: create another machine or template with the new value`
-// +kubebuilder:validation:XValidation:rule=`self.minCPU == oldSelf.minCPU`,message=`minCPU is immutable: create another machine or template with the new value`
-// +kubebuilder:validation:XValidation:rule=`self.minMemory == oldSelf.minMemory`,message=`minMemory is immutable: create another machine or template with the new value`
+// +kubebuilder:validation:XValidation:rule=`has(self.minCPU) == has(oldSelf.minCPU) && (!has(self.minCPU) || self.minCPU == oldSelf.minCPU) && has(self.minCpu) == has(oldSelf.minCpu) && (!has(self.minCpu) || self.minCpu == oldSelf.minCpu)`,message=`minCPU is immutable: create another machine or template with the new value`
+// +kubebuilder:validation:XValidation:rule=`has(self.minMemory) == has(oldSelf.minMemory) && (!has(self.minMemory) || self.minMemory == oldSelf.minMemory) && has(self.minMemoryInMB) == has(oldSelf.minMemoryInMB) && (!has(self.minMemoryInMB) || self.minMemoryInMB == oldSelf.minMemoryInMB)`,message=`minMemory is immutable: create another machine or template with the new value`
+// +kubebuilder:validation:XValidation:rule=`has(self.minCPU) != has(self.minCpu)`,message=`minCPU is required, the least number of CPU cores; minCpu is another spelling: set one of them`
+// +kubebuilder:validation:XValidation:rule=`has(self.minMemory) != has(self.minMemoryInMB)`,message=`minMemory is required, the least memory in MiB; minMemoryInMB is another spelling: set one of them`
 // +kubebuilder:validation:XValidation:rule=`has(self.staticIP) == has(oldSelf.staticIP) && (!has(self.staticIP) || self.staticIP == oldSelf.staticIP)`,message=`staticIP is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`(!(has(self.provisioningMode) && self.provisioningMode == 'bare-metal' && has(self.lxd) && has(self.lxd.enabled) && self.lxd.enabled)) || oldSelf.optMap(o, !(!(has(o.provisioningMode) && o.provisioningMode == 'bare-metal' && has(o.lxd) && has(o.lxd.enabled) && o.lxd.enabled))).orValue(false)`,message=`provisioningMode bare-metal and lxd.enabled true contradict each other: set one of them`,optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!(has(self.provisioningMode) && self.provisioningMode == 'lxd' && has(self.lxd) && has(self.lxd.enabled) && !self.lxd.enabled)) || oldSelf.optMap(o, !(!(has(o.provisioningMode) && o.provisioningMode == 'lxd' && has(o.lxd) && has(o.lxd.enabled) && !o.lxd.enabled))).orValue(false)`,message=`provisioningMode lxd and lxd.enabled false contradict each other: set one of them`,optionalOldSelf=true
@@ -59,7 +61,8 @@ type MaasMachineSpec struct {
 	// +optional
 	Parent *string `json:"parent,omitempty"`
 
-	// providerID is maas:///<zone>/<systemID>, or maas-lxd:///<zone>/<systemID> with provisioningMode lxd, written once by the provider and never recalculated.
+	// providerID is maas:///<zone>/<systemID>, or maas-lxd:///<zone>/<systemID> with provisioningMode lxd, written once by the provider
+	// and never recalculated. Two slashes instead of three are read too.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -71,17 +74,29 @@ type MaasMachineSpec struct {
 	// +optional
 	ResourcePool *string `json:"resourcePool,omitempty"`
 
-	// minCPU is the least number of CPU cores.
+	// minCPU is the least number of CPU cores. It is required, in this spelling or as minCpu.
 	//
 	// +kubebuilder:validation:Minimum=0
-	// +required
-	MinCPU *int `json:"minCPU"`
+	// +optional
+	MinCPU *int `json:"minCPU,omitempty"`
 
-	// minMemory is the least memory in MiB.
+	// minCpu is another spelling of minCPU, as in NodePools.
 	//
 	// +kubebuilder:validation:Minimum=0
-	// +required
-	MinMemory *int `json:"minMemory"`
+	// +optional
+	MinCPUAlias *int `json:"minCpu,omitempty"`
+
+	// minMemory is the least memory in MiB. It is required, in this spelling or as minMemoryInMB.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinMemory *int `json:"minMemory,omitempty"`
+
+	// minMemoryInMB is another spelling of minMemory, also in MiB.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinMemoryInMB *int `json:"minMemoryInMB,omitempty"`
 
 	// minDiskSize is the least size of the root disk in GB (10^9 bytes).
 	//
@@ -155,6 +170,21 @@ type MaasMachineSpec struct {
 	//
 	// +optional
 	LXDConfig *LXDMachineConfig `json:"lxdConfig,omitempty"`
+}
+
+// CPUs returns the least number of CPU cores in either spelling; zero for none.
+func (s *MaasMachineSpec) CPUs() int { return first(s.MinCPU, s.MinCPUAlias) }
+
+// MemoryMiB returns the least memory in MiB in either spelling; zero for none.
+func (s *MaasMachineSpec) MemoryMiB() int { return first(s.MinMemory, s.MinMemoryInMB) }
+
+func first(values ...*int) int {
+	for _, value := range values {
+		if value != nil {
+			return *value
+		}
+	}
+	return 0
 }
 
 // MachineAddressType says what an address is.

@@ -473,8 +473,18 @@ func (in *MaasMachineSpec) DeepCopyInto(out *MaasMachineSpec) {
 		*out = new(int)
 		**out = **in
 	}
+	if in.MinCPUAlias != nil {
+		in, out := &in.MinCPUAlias, &out.MinCPUAlias
+		*out = new(int)
+		**out = **in
+	}
 	if in.MinMemory != nil {
 		in, out := &in.MinMemory, &out.MinMemory
+		*out = new(int)
+		**out = **in
+	}
+	if in.MinMemoryInMB != nil {
+		in, out := &in.MinMemoryInMB, &out.MinMemoryInMB
 		*out = new(int)
 		**out = **in
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +18,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -30,10 +32,10 @@ const (
 
 // Reasons of LoadBalancerReady.
 const (
-	reasonReady           = "LoadBalancerReady"
-	reasonFailed          = "LoadBalancerFailed"
-	reasonWaitForEndpoint = "WaitForEndpoint"
-	reasonWaitForDNSName  = "WaitForDNSName"
+	reasonReady           = infrav1.LoadBalancerReadyReason
+	reasonFailed          = infrav1.LoadBalancerFailedReason
+	reasonWaitForEndpoint = infrav1.WaitForEndpointReason
+	reasonWaitForDNSName  = infrav1.WaitForDNSNameReason
 )
 
 // given reports whether another component provides the endpoint, which must not be overwritten.
@@ -126,22 +128,47 @@ func (r *Reconciler) ensureDNS(ctx context.Context, s *scope) error {
 		}
 	}
 	s.dns = name
-	return r.markAttached(ctx, machines, wanted)
+	return r.markAttached(ctx, name, machines, wanted)
 }
 
 // markAttached records in the status of each control plane machine whether one of its addresses is in DNS.
-func (r *Reconciler) markAttached(ctx context.Context, machines []infrav1.MaasMachine, ips []string) error {
+func (r *Reconciler) markAttached(ctx context.Context, name string, machines []infrav1.MaasMachine, ips []string) error {
 	for i := range machines {
 		m := &machines[i]
 		if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
 			continue
 		}
 		attached := slices.ContainsFunc(m.Status.Addresses, func(a infrav1.MachineAddress) bool { return slices.Contains(ips, a.Address) })
-		if err := upsert.Status(ctx, r.Client, m, func() { m.Status.DNSAttached = attached }); client.IgnoreNotFound(err) != nil {
+		found := attachedCondition(m, name, attached)
+		found.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+		err := upsert.StatusLatest(ctx, r.Client, m, func() {
+			m.Status.DNSAttached = attached
+			m.Status.Conditions = condition.Merge(m.Status.Conditions, m.Generation, found)
+		})
+		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// attachedCondition reports whether a control plane machine is in the DNS name of its cluster.
+func attachedCondition(m *infrav1.MaasMachine, name string, attached bool) metav1.Condition {
+	deleted := !m.DeletionTimestamp.IsZero()
+	switch {
+	case attached && deleted:
+		return condition.False(infrav1.DNSAttachedCondition, infrav1.DNSDetachPendingReason,
+			fmt.Sprintf("%s keeps the last known addresses while no control plane machine is ready", name))
+	case attached:
+		return condition.True(infrav1.DNSAttachedCondition, infrav1.DNSAttachedReason, fmt.Sprintf("%s has an address of the machine", name))
+	case deleted:
+		return condition.False(infrav1.DNSAttachedCondition, infrav1.DNSDetachedReason, fmt.Sprintf("%s has no address of the machine any more", name))
+	case m.Status.Ready:
+		return condition.False(infrav1.DNSAttachedCondition, infrav1.DNSAttachPendingReason, fmt.Sprintf(
+			"%s has no address of the machine: it has none in spec.preferredSubnets of the MaasCluster", name))
+	default:
+		return condition.False(infrav1.DNSAttachedCondition, infrav1.DNSAttachPendingReason, fmt.Sprintf("%s gets the addresses of the machine when it is ready", name))
+	}
 }
 
 func (s *scope) findDNS(ctx context.Context, name string) (*maas.DNSResource, error) {

@@ -304,6 +304,7 @@ func (w *world) attached() []string {
 	w.Expect(w.client.List(w.t.Context(), list, client.InNamespace(w.namespace))).To(Succeed())
 	var names []string
 	for _, m := range list.Items {
+		w.Expect(meta.IsStatusConditionTrue(m.Status.Conditions, "DNSAttached")).To(Equal(m.Status.DNSAttached))
 		if m.Status.DNSAttached {
 			names = append(names, m.Name)
 		}

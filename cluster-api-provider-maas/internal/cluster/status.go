@@ -25,20 +25,20 @@ const (
 	// ConditionReady summarises LoadBalancerReady and MAASAvailable.
 	ConditionReady = clusterv1.ReadyCondition
 	// ConditionEndpoint reports whether the API endpoint is known.
-	ConditionEndpoint = "LoadBalancerReady"
+	ConditionEndpoint = infrav1.LoadBalancerReadyCondition
 	// ConditionAPIServer reports whether the control plane has been initialized.
-	ConditionAPIServer = "APIServerAvailable"
+	ConditionAPIServer = infrav1.APIServerAvailableCondition
 	// ConditionMAAS reports whether MAAS is reachable and accepts the API key.
-	ConditionMAAS = "MAASAvailable"
+	ConditionMAAS = infrav1.MAASAvailableCondition
 	// ConditionQuarantine lists the quarantined machines, on which deployments failed.
-	ConditionQuarantine = "MachinesQuarantined"
+	ConditionQuarantine = infrav1.MachinesQuarantinedCondition
 	// ConditionReleased lists the machines that MAAS has not released, although their MaasMachines are gone.
-	ConditionReleased = "MachinesReleased"
+	ConditionReleased = infrav1.MachinesReleasedCondition
 	// ConditionRestored reports whether the machines of a lost MaasCluster have MaasMachines again. It is present only on
 	// a restored MaasCluster.
-	ConditionRestored = "MachinesRestored"
+	ConditionRestored = infrav1.MachinesRestoredCondition
 	// ConditionLXD reports on lxdConfig. It is present only if lxdConfig is enabled.
-	ConditionLXD = "LXDReady"
+	ConditionLXD = infrav1.LXDReadyCondition
 )
 
 // maxFailureDomains is the maximum number that the API accepts. With more, the status could not be written.

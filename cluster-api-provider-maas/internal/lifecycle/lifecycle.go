@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"time"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -105,25 +106,25 @@ func (o Outcome) Overdue(limit time.Duration) Outcome {
 
 // Condition reasons. Where the upstream provider has a reason, it is the same.
 const (
-	ReasonDeployed       = "MachineDeployed"
-	ReasonDeploying      = "MachineDeploying"
-	ReasonDeployFailed   = "MachineDeployFailed"
-	ReasonDeployAborted  = "MachineDeployAborted"
-	ReasonDeployTimedOut = "MachineDeployTimedOut"
-	ReasonPoweredOff     = "MachinePoweredOff"
-	ReasonTerminated     = "MachineTerminatedReason"
-	ReasonNotFound       = "MachineNotFound"
-	ReasonBroken         = "MachineBroken"
-	ReasonTakenOver      = "MachineTakenOver"
-	ReasonMaintenance    = "MachineInMaintenance"
-	ReasonTestsFailed    = "MachineTestsFailed"
-	ReasonUndefined      = "MachineStateUndefined"
-	ReasonReleasing      = "MachineReleasing"
-	ReasonReleaseFailed  = "MachineReleaseFailed"
-	ReasonReleaseBlocked = "MachineReleaseBlocked"
+	ReasonDeployed       = infrav1.MachineDeployedReason
+	ReasonDeploying      = infrav1.MachineDeployingReason
+	ReasonDeployFailed   = infrav1.MachineDeployFailedReason
+	ReasonDeployAborted  = infrav1.MachineDeployAbortedReason
+	ReasonDeployTimedOut = infrav1.MachineDeployTimedOutReason
+	ReasonPoweredOff     = infrav1.MachinePoweredOffReason
+	ReasonTerminated     = infrav1.MachineTerminatedReason
+	ReasonNotFound       = infrav1.MachineNotFoundReason
+	ReasonBroken         = infrav1.MachineBrokenReason
+	ReasonTakenOver      = infrav1.MachineTakenOverReason
+	ReasonMaintenance    = infrav1.MachineInMaintenanceReason
+	ReasonTestsFailed    = infrav1.MachineTestsFailedReason
+	ReasonUndefined      = infrav1.MachineStateUndefinedReason
+	ReasonReleasing      = infrav1.MachineReleasingReason
+	ReasonReleaseFailed  = infrav1.MachineReleaseFailedReason
+	ReasonReleaseBlocked = infrav1.MachineReleaseBlockedReason
 	// ReasonReleaseTimedOut is for a release that MAAS neither completes nor aborts.
-	ReasonReleaseTimedOut = "MachineReleaseTimedOut"
-	ReasonReleased        = "MachineReleased"
+	ReasonReleaseTimedOut = infrav1.MachineReleaseTimedOutReason
+	ReasonReleased        = infrav1.MachineReleasedReason
 )
 
 type rule struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -35,11 +36,11 @@ type Refusal struct{ Reason, Message string }
 
 // Reasons why no host is available.
 const (
-	ReasonHostUnavailable       = "HostUnavailable"
-	ReasonInsufficientResources = "InsufficientResources"
-	ReasonProfileNotFound       = "ProfileNotFound"
-	ReasonProjectNotFound       = "ProjectNotFound"
-	ReasonStoragePoolNotFound   = "StoragePoolNotFound"
+	ReasonHostUnavailable       = infrav1.HostUnavailableReason
+	ReasonInsufficientResources = infrav1.InsufficientResourcesReason
+	ReasonProfileNotFound       = infrav1.ProfileNotFoundReason
+	ReasonProjectNotFound       = infrav1.ProjectNotFoundReason
+	ReasonStoragePoolNotFound   = infrav1.StoragePoolNotFoundReason
 )
 
 // Select returns the best host: in the zone with the fewest siblings, then with the fewest siblings on the host, then

@@ -15,7 +15,7 @@ const (
 	// defaultDiskGB is the size of the root disk if none is set, as in upstream CAPMAAS. leastMemoryMiB is the minimum
 	// that MAAS composes.
 	defaultDiskGB, leastMemoryMiB = 60, 1024
-	bytesPerGB                    = 1_000_000_000
+	bytesPerGB, bytesPerGiB       = 1_000_000_000, 1 << 30
 )
 
 // Wish is a request for a virtual machine and its host. Empty fields request nothing.
@@ -41,8 +41,8 @@ type Wish struct {
 func WishOf(spec infrav1.MaasMachineSpec, cluster *infrav1.MaasCluster) Wish {
 	config, older := merged(spec.LXDConfig, defaultsOf(cluster)), vmConfigOf(spec.LXD)
 	return Wish{
-		Cores:        max(deref(spec.MinCPU), 1),
-		MemoryMiB:    max(deref(spec.MinMemory), leastMemoryMiB),
+		Cores:        max(spec.CPUs(), 1),
+		MemoryMiB:    max(spec.MemoryMiB(), leastMemoryMiB),
 		DiskGB:       diskGB(spec, config, older),
 		ResourcePool: deref(spec.ResourcePool),
 		Architecture: spec.Arch,
@@ -119,11 +119,21 @@ func diskGB(spec infrav1.MaasMachineSpec, config infrav1.LXDMachineConfig, older
 		size = *older.DiskSize
 	}
 	if asked := config.Storage.Size; asked != nil {
-		if n, err := strconv.Atoi(strings.TrimSuffix(asked.String(), "GB")); err == nil {
+		if n, ok := gigabytes(asked.String()); ok {
 			size = n
 		}
 	}
 	return max(size, deref(spec.MinDiskSize))
+}
+
+// gigabytes parses a size such as 20, 20GB or 20Gi. GiB are rounded up to GB, the unit of MAAS.
+func gigabytes(text string) (int, bool) {
+	number, binary := strings.CutSuffix(text, "Gi")
+	n, err := strconv.Atoi(strings.TrimSuffix(number, "GB"))
+	if binary {
+		n = (n*bytesPerGiB + bytesPerGB - 1) / bytesPerGB
+	}
+	return n, err == nil
 }
 
 // interfaces returns one interface for each subnet, the first of them on the bridge, and one for each device. MAAS

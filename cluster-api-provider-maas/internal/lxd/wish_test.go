@@ -33,6 +33,8 @@ func TestWishOf(t *testing.T) {
 		"When sizes are set, they should be used": {infrav1.MaasMachineSpec{MinCPU: ptr.To(4), MinMemory: ptr.To(8192), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil,
 			lxd.Wish{Cores: 4, MemoryMiB: 8192, DiskGB: 20}},
 		"When a size has a unit, it should be parsed":                     {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 30 })},
+		"When a size is in GiB, it should be rounded up to GB":            {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20Gi")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 22 })},
+		"When the sizes have the other spelling, they should be used":     {infrav1.MaasMachineSpec{MinCPUAlias: ptr.To(4), MinMemoryInMB: ptr.To(8192)}, nil, with(least, func(w *lxd.Wish) { w.Cores, w.MemoryMiB = 4, 8192 })},
 		"When minDiskSize is larger than the storage size, it should win": {infrav1.MaasMachineSpec{MinDiskSize: ptr.To(100), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 100 })},
 		"When only the upstream fields are set, they should be used":      {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "old"})}, nil, with(least, func(w *lxd.Wish) { w.DiskGB, w.Store = 80, "old" })},
 		"When both lxd and lxdConfig are set, lxdConfig should win":       {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(60)}), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 20 })},

@@ -60,9 +60,9 @@ func (r *Reconciler) keepAddress(ctx context.Context, s *scope, a address) error
 
 // Reasons of StaticIPAssigned.
 const (
-	ReasonStaticIPAssigned = "StaticIPAssigned"
-	ReasonStaticIPPending  = "StaticIPPending"
-	ReasonStaticIPTooLate  = "MachineDeployedBefore"
+	ReasonStaticIPAssigned = infrav1.StaticIPAssignedReason
+	ReasonStaticIPPending  = infrav1.StaticIPPendingReason
+	ReasonStaticIPTooLate  = infrav1.MachineDeployedBeforeReason
 )
 
 // addressCondition reports the address of the machine, or why it has none.

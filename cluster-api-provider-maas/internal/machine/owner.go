@@ -20,7 +20,7 @@ import (
 )
 
 // ConditionCredentials reports whether the credentials belong to the MAAS user that can see and release the machine.
-const ConditionCredentials = "MAASCredentialsUsable"
+const ConditionCredentials = infrav1.MAASCredentialsUsableCondition
 
 // aboutCredentials holds the reasons of problems that other credentials fix.
 var aboutCredentials = []string{ReasonCredentialsMissing, ReasonUnauthorized, ReasonAnotherUser}

@@ -5,36 +5,37 @@ package machine
 import (
 	"fmt"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/support/maas"
 )
 
 // Reasons of conditions while no machine can be allocated or MAAS cannot be reached.
 const (
-	ReasonWaitingForInfrastructure = "WaitingForClusterInfrastructure"
-	ReasonWaitingForBootstrapData  = "WaitingForBootstrapData"
-	ReasonCredentialsMissing       = "MAASCredentialsMissing"
-	ReasonUnauthorized             = "MAASUnauthorized"
-	ReasonAnotherUser              = "CredentialsOfAnotherUser"
-	ReasonForbidden                = "MAASForbidden"
-	ReasonUnreachable              = "MAASUnreachable"
-	ReasonUnavailable              = "MAASUnavailable"
-	ReasonInvalid                  = "MAASInvalidParameter"
-	ReasonError                    = "MAASError"
-	ReasonNoCapacity               = "NoCapacity"
-	ReasonAllocationTimedOut       = "AllocationTimedOut"
-	ReasonAllocating               = "Allocating"
-	ReasonAllocationUncertain      = "AllocationUncertain"
-	ReasonAllocated                = "MachineAllocated"
-	ReasonImageNotFound            = "ImageNotFound"
-	ReasonFormatNotSupported       = "BootstrapFormatNotSupported"
-	ReasonLocked                   = "MachineLocked"
-	ReasonNotDeployable            = "MachineNotDeployable"
-	ReasonAttemptsExhausted        = "DeployAttemptsExhausted"
-	ReasonVMCommissioning          = "VMCommissioning"
-	ReasonVMCreationFailed         = "VMCreationFailed"
-	ReasonVMDeploymentFailed       = "VMDeploymentFailed"
-	ReasonInterfaceNotFound        = "InterfaceNotFound"
+	ReasonWaitingForInfrastructure = infrav1.WaitingForClusterInfrastructureReason
+	ReasonWaitingForBootstrapData  = infrav1.WaitingForBootstrapDataReason
+	ReasonCredentialsMissing       = infrav1.MAASCredentialsMissingReason
+	ReasonUnauthorized             = infrav1.MAASUnauthorizedReason
+	ReasonAnotherUser              = infrav1.CredentialsOfAnotherUserReason
+	ReasonForbidden                = infrav1.MAASForbiddenReason
+	ReasonUnreachable              = infrav1.MAASUnreachableReason
+	ReasonUnavailable              = infrav1.MAASUnavailableReason
+	ReasonInvalid                  = infrav1.MAASInvalidParameterReason
+	ReasonError                    = infrav1.MAASErrorReason
+	ReasonNoCapacity               = infrav1.NoCapacityReason
+	ReasonAllocationTimedOut       = infrav1.AllocationTimedOutReason
+	ReasonAllocating               = infrav1.AllocatingReason
+	ReasonAllocationUncertain      = infrav1.AllocationUncertainReason
+	ReasonAllocated                = infrav1.MachineAllocatedReason
+	ReasonImageNotFound            = infrav1.ImageNotFoundReason
+	ReasonFormatNotSupported       = infrav1.BootstrapFormatNotSupportedReason
+	ReasonLocked                   = infrav1.MachineLockedReason
+	ReasonNotDeployable            = infrav1.MachineNotDeployableReason
+	ReasonAttemptsExhausted        = infrav1.DeployAttemptsExhaustedReason
+	ReasonVMCommissioning          = infrav1.VMCommissioningReason
+	ReasonVMCreationFailed         = infrav1.VMCreationFailedReason
+	ReasonVMDeploymentFailed       = infrav1.VMDeploymentFailedReason
+	ReasonInterfaceNotFound        = infrav1.InterfaceNotFoundReason
 )
 
 // Problem is the reason and the message of a condition while a step is not possible.

@@ -27,26 +27,26 @@ const (
 	// ConditionReady summarises the other conditions; Cluster API mirrors it into InfrastructureReady of the Machine.
 	ConditionReady = clusterv1.ReadyCondition
 	// ConditionAllocated reports whether a machine is allocated to the MaasMachine.
-	ConditionAllocated = "MachineAllocated"
+	ConditionAllocated = infrav1.MachineAllocatedCondition
 	// ConditionDeployed reports whether the machine runs its image.
-	ConditionDeployed = "MachineDeployed"
+	ConditionDeployed = infrav1.MachineDeployedCondition
 	// ConditionNode reports whether the Node has the provider ID.
-	ConditionNode = "NodeProviderIDSet"
+	ConditionNode = infrav1.NodeProviderIDSetCondition
 	// ConditionStaticIP reports whether the machine has its static address. It is present only with spec.staticIP.
-	ConditionStaticIP = "StaticIPAssigned"
+	ConditionStaticIP = infrav1.StaticIPAssignedCondition
 	// ConditionOutstanding reports whether MAAS has released the machines on which a deployment failed. It is present only
 	// when the release took long.
-	ConditionOutstanding = "FailedMachinesReleased"
+	ConditionOutstanding = infrav1.FailedMachinesReleasedCondition
 	// ConditionDeleting is present while the machine is released.
 	ConditionDeleting = clusterv1.DeletingCondition
 )
 
 // Reasons of NodeProviderIDSet.
 const (
-	ReasonNodeFound      = "NodeFound"
-	ReasonWaitingForNode = "WaitingForNode"
-	ReasonNodeTimedOut   = "NodeTimedOut"
-	ReasonNodeFailed     = "NodeProviderUpdateFailed"
+	ReasonNodeFound      = infrav1.NodeFoundReason
+	ReasonWaitingForNode = infrav1.WaitingForNodeReason
+	ReasonNodeTimedOut   = infrav1.NodeTimedOutReason
+	ReasonNodeFailed     = infrav1.NodeProviderUpdateFailedReason
 )
 
 // findings holds the results of the phases of one reconcile.

@@ -18,20 +18,20 @@ import (
 // gives the reason why it is not done. The later ones are waiting.
 const (
 	// ConditionLXDHost reports whether a host is selected for the virtual machine.
-	ConditionLXDHost = "LXDHostSelected"
+	ConditionLXDHost = infrav1.LXDHostSelectedCondition
 	// ConditionLXDResources reports the resources of the host that the virtual machine uses.
-	ConditionLXDResources = "LXDResourcesAllocated"
+	ConditionLXDResources = infrav1.LXDResourcesAllocatedCondition
 	// ConditionLXDCreated reports whether MAAS composed and commissioned the virtual machine, and whether it is allocated.
-	ConditionLXDCreated = "LXDVMCreated"
+	ConditionLXDCreated = infrav1.LXDVMCreatedCondition
 	// ConditionLXDDeployed reports whether the virtual machine runs its image.
-	ConditionLXDDeployed = "LXDVMDeployed"
+	ConditionLXDDeployed = infrav1.LXDVMDeployedCondition
 )
 
 // Reasons of these conditions when there is no problem.
 const (
-	reasonHostSelected = "HostSelected"
-	reasonVMCreated    = "VMCreated"
-	reasonWaiting      = "Waiting"
+	reasonHostSelected = infrav1.HostSelectedReason
+	reasonVMCreated    = infrav1.VMCreatedReason
+	reasonWaiting      = infrav1.WaitingReason
 )
 
 // vmConditions returns the conditions that report the progress of a virtual machine.

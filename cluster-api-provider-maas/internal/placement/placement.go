@@ -41,8 +41,8 @@ type Request struct {
 // Of returns the requirements of a MaasMachine spec, without a zone.
 func Of(spec infrav1.MaasMachineSpec) Request {
 	return Request{
-		MinCPU:       ptr.Deref(spec.MinCPU, 0),
-		MinMemoryMiB: ptr.Deref(spec.MinMemory, 0),
+		MinCPU:       spec.CPUs(),
+		MinMemoryMiB: spec.MemoryMiB(),
 		MinDiskGB:    ptr.Deref(spec.MinDiskSize, 0),
 		Pool:         ptr.Deref(spec.ResourcePool, ""),
 		Architecture: spec.Arch,

@@ -15,12 +15,12 @@ import (
 
 // Condition reasons.
 const (
-	ReasonInvalid             = "StaticIPInvalid"
-	ReasonSubnetNotFound      = "SubnetNotFound"
-	ReasonGatewayMismatch     = "StaticIPGatewayMismatch"
-	ReasonNameserversMismatch = "StaticIPNameserversMismatch"
-	ReasonInUse               = "StaticIPInUse"
-	ReasonRangeExhausted      = "StaticIPRangeExhausted"
+	ReasonInvalid             = infrav1.StaticIPInvalidReason
+	ReasonSubnetNotFound      = infrav1.SubnetNotFoundReason
+	ReasonGatewayMismatch     = infrav1.StaticIPGatewayMismatchReason
+	ReasonNameserversMismatch = infrav1.StaticIPNameserversMismatchReason
+	ReasonInUse               = infrav1.StaticIPInUseReason
+	ReasonRangeExhausted      = infrav1.StaticIPRangeExhaustedReason
 )
 
 // Refusal holds the reason why an address is not available, and a message with the remedy.

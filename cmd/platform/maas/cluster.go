@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -55,7 +56,7 @@ func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.clusterPool, "maas-resource-pool", "", "MAAS resource pool of machines whose NodePool names none")
 	p.address.AddFlags(flags)
 	flags.BoolVar(&p.loadBalancer, "expose-through-load-balancer", false, "publish the API by a load balancer of the management cluster (MetalLB and others); the other services stay on ports of its nodes")
-	flags.StringVar(&p.pool.zone, "zone", "", "MAAS zone of the first NodePool's machines (default: --maas-zone, or any)")
+	flags.StringVar(&p.pool.zone, "zone", "", "MAAS zone of the cluster and of its first NodePool; --maas-zone sets that of the cluster alone (default: any)")
 	p.pool.addMachineFlags(flags)
 }
 
@@ -88,7 +89,7 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 	spec := &hyperv1.MAASPlatformSpec{
 		IdentityRef:  hyperv1.MAASIdentityReference{Name: p.credentialsName},
 		DNSDomain:    p.dnsDomain,
-		Zone:         hyperv1.MAASName(p.zone),
+		Zone:         hyperv1.MAASName(cmp.Or(p.zone, p.pool.zone)),
 		ResourcePool: hyperv1.MAASName(p.clusterPool),
 	}
 	if p.credentialsSecret != "" {

@@ -155,13 +155,15 @@ func TestMachineRefusals(t *testing.T) {
 func TestClusterFlags(t *testing.T) {
 	type spec = hyperv1.MAASPlatformSpec
 	for args, does := range map[string]func(*spec){
-		"":                             func(*spec) {},
-		"--credentials-name=mine":      func(s *spec) { s.IdentityRef.Name = "mine" },
-		"--maas-zone=z1":               func(s *spec) { s.Zone = "z1" },
-		"--maas-dns-domain=d":          func(s *spec) { s.DNSDomain = "d" },
-		"--maas-resource-pool=blue":    func(s *spec) { s.ResourcePool = "blue" },
-		"--maas-failure-domains=a,b":   func(s *spec) { s.FailureDomains = []hyperv1.MAASName{"a", "b"} },
-		"--zone=z2 --resource-pool=of": func(*spec) {}, // These belong to the pool.
+		"":                           func(*spec) {},
+		"--credentials-name=mine":    func(s *spec) { s.IdentityRef.Name = "mine" },
+		"--maas-zone=z1":             func(s *spec) { s.Zone = "z1" },
+		"--maas-dns-domain=d":        func(s *spec) { s.DNSDomain = "d" },
+		"--maas-resource-pool=blue":  func(s *spec) { s.ResourcePool = "blue" },
+		"--maas-failure-domains=a,b": func(s *spec) { s.FailureDomains = []hyperv1.MAASName{"a", "b"} },
+		"--resource-pool=of":         func(*spec) {}, // It belongs to the pool.
+		"--zone=z2":                  func(s *spec) { s.Zone = "z2" },
+		"--zone=z2 --maas-zone=z1":   func(s *spec) { s.Zone = "z1" },
 	} {
 		t.Run("When the flags are "+args+" the cluster should say that of its machines", func(t *testing.T) {
 			want := &spec{IdentityRef: hyperv1.MAASIdentityReference{Name: "demo-maas-credentials"}}

@@ -44,8 +44,12 @@ func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctr
 	if reporter, ok := s.platform.(platform.EffectReporter); ok {
 		fields = append(reporter.WithoutEffect(s.pool), fields...)
 	}
+	var faults []string
+	if overrider, ok := s.platform.(platform.Overrider); ok {
+		faults = overrider.Overridden(s.pool)
+	}
 	// The API server refuses such labels; pools that are older than its policy may have some.
-	faults := nodelabels.Faults(s.pool.Spec.NodeLabels)
+	faults = append(faults, nodelabels.Faults(s.pool.Spec.NodeLabels)...)
 	if len(fields) > 0 {
 		faults = append(faults, fmt.Sprintf("Without effect for a release of %s: spec.%s; remove it",
 			s.release.Distribution(), strings.Join(fields, ", spec.")))

@@ -76,6 +76,22 @@ func TestReportFieldsWithoutEffect(t *testing.T) {
 	}
 }
 
+// contradicted is a platform with a field that another one overrides.
+type contradicted struct{ none.Platform }
+
+func (contradicted) Overridden(*hyperv1.NodePool) []string {
+	return []string{"spec.platform.x 1 counts, and spec.platform.y 2 has no effect"}
+}
+
+func TestReportOverriddenFields(t *testing.T) {
+	g, s := NewWithT(t), pass()
+	s.platform, s.release = contradicted{}, fixture.Payloads()[fixture.OCPImage]
+	_, err := (&Reconciler{}).reportFieldsWithoutEffect(t.Context(), s)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.says(hyperv1.NodePoolAllFieldsHonoredConditionType)).
+		To(Equal("False/FieldsWithoutEffect: spec.platform.x 1 counts, and spec.platform.y 2 has no effect"))
+}
+
 func TestNodeLabelsWithoutEffect(t *testing.T) {
 	g, s := NewWithT(t), pass()
 	s.release = fixture.Payloads()[fixture.ReleaseImage]

@@ -78,7 +78,7 @@ func managementFault(management hyperv1.NodePoolManagement) string {
 }
 
 // reconcilePlatform checks the pool's platform settings.
-func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reconcilePlatform(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
 			"This operator cannot make machines of platform %s: %s", s.pool.Spec.Platform.Type, r.Platforms.Why(s.pool.Spec.Platform.Type)))
@@ -92,12 +92,31 @@ func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result
 	if err := s.validatePlatform(); err != nil {
 		return ctrl.Result{}, err
 	}
+	result, err := r.checkIdentity(ctx, s)
+	if err != nil {
+		return result, err
+	}
 	if why := architectureFault(s.pool, s.hc, s.traits()); why != "" {
 		s.reject(hyperv1.NodePoolValidArchPlatform, hyperv1.NodePoolInvalidArchPlatform, why)
-		return ctrl.Result{}, phase.ErrStop
+		return result, phase.ErrStop
 	}
 	s.accept(hyperv1.NodePoolValidArchPlatform, hyperv1.AllIsWellMessage)
-	return ctrl.Result{}, nil
+	return result, nil
+}
+
+// checkIdentity rejects a pool whose credentials belong to another platform account than the cluster's.
+func (r *Reconciler) checkIdentity(ctx context.Context, s *scope) (ctrl.Result, error) {
+	checker, ok := s.platform.(platform.IdentityChecker)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	why, again, err := checker.CheckIdentity(ctx, r.Client, s.view())
+	result := ctrl.Result{RequeueAfter: again}
+	if err != nil || why == "" {
+		return result, err
+	}
+	s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, why)
+	return result, phase.ErrStop
 }
 
 // validatePlatform lets the plugin validate the pool. It is called before the payload is known, once it is known, and

@@ -40,7 +40,8 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	err := c.Get(ctx, key, source)
 	if apierrors.IsNotFound(err) {
 		return p.unusable(ctx, c, cluster, fmt.Sprintf(
-			"There is no Secret %s with the MAAS credentials: create it with the keys %s and %s", key, maas.SecretKeyEndpoint, maas.SecretKeyAPIKey))
+			"There is no Secret %s with the MAAS credentials: create it with the keys %s and %s; Secrets of other namespaces, such as the operator's, "+
+				"are not read", key, maas.SecretKeyEndpoint, maas.SecretKeyAPIKey))
 	}
 	if err != nil {
 		return platform.Credentials{}, fmt.Errorf("reading the MAAS credentials in Secret %s: %w", key, err)

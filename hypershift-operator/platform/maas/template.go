@@ -44,17 +44,7 @@ func settings(pool platform.Pool) hyperv1.MAASNodePoolPlatform {
 
 // ValidateNodePool rejects settings that the provider cannot fulfil.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
-	return errors.Join(validateIdentity(pool), validateZone(pool), validateImage(pool), validateUserData(pool), validateAddresses(pool))
-}
-
-func validateIdentity(pool platform.Pool) error {
-	identity := settings(pool).IdentityRef
-	cluster := spec(pool.HostedCluster).IdentityRef.Name
-	if identity == nil || identity.Name == "" || identity.Name == cluster {
-		return nil
-	}
-	return fmt.Errorf("spec.platform.maas.identityRef names Secret %s, but the cluster's machines are all made with its own, %s: "+
-		"leave the field out, or make another HostedCluster for the other MAAS", identity.Name, cluster)
+	return errors.Join(validateZone(pool), validateImage(pool), validateUserData(pool), validateAddresses(pool))
 }
 
 // validateZone requires a zone in which the cluster's machines may be.
@@ -68,10 +58,20 @@ func validateZone(pool platform.Pool) error {
 }
 
 // zone returns the zone of the pool's machines, from the pool or else the cluster; empty for any of the failure
-// domains.
+// domains. failureDomain is the word of Cluster API for it, and counts if the pool sets no zone.
 func zone(pool platform.Pool) string {
 	block := settings(pool)
-	return cmp.Or(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
+	return cmp.Or(string(block.Zone), string(block.FailureDomain), string(spec(pool.HostedCluster).Zone))
+}
+
+// Overridden reports a failureDomain that contradicts the zone. MAAS has zones only.
+func (*Platform) Overridden(pool *hyperv1.NodePool) []string {
+	block := settings(platform.Pool{NodePool: pool})
+	if block.Zone == "" || block.FailureDomain == "" || block.Zone == block.FailureDomain {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.platform.maas.zone %s counts, and spec.platform.maas.failureDomain %s has no effect: "+
+		"MAAS allocates machines by zone; remove one of them", block.Zone, block.FailureDomain)}
 }
 
 // validateImage checks that the image fits the distribution. It accepts any image until the payload is known.

@@ -160,8 +160,6 @@ func TestAdjustMachine(t *testing.T) {
 }
 
 func TestValidateNodePool(t *testing.T) {
-	other := &hyperv1.MAASIdentityReference{Name: "other"}
-	same := &hyperv1.MAASIdentityReference{Name: "creds"}
 	one := &hyperv1.MAASStaticIP{IP: "10.0.0.1", CIDR: "10.0.0.0/24"}
 	ranged := func(start, end string) hyperv1.MAASNodePoolPlatform {
 		return hyperv1.MAASNodePoolPlatform{StaticIP: &hyperv1.MAASStaticIP{CIDR: "10.0.0.0/24", Range: &hyperv1.MAASIPRange{Start: start, End: end}}}
@@ -178,8 +176,6 @@ func TestValidateNodePool(t *testing.T) {
 		{"When an OpenShift pool uses a CoreOS image, it should accept the pool", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos-4.20"}, ""},
 		{"When the payload is not known yet, it should accept Ubuntu", "", hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, ""},
 		{"When the payload is not known yet, it should accept an empty image", "", hyperv1.MAASNodePoolPlatform{}, ""},
-		{"When the pool references the cluster's identity, it should accept the pool", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
-		{"When the pool references another identity, it should return an error", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},
 		{"When two machines would share one static IP, it should return an error", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{StaticIP: one}, "use staticIP.range"},
 		{"When the range has an address for each machine, it should accept the pool", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.9"), ""},
 		{"When the range has more addresses than can be counted, it should accept the pool", releaseinfo.Kubernetes, ranged("fd00::", "fd00::ffff:ffff:ffff:ffff"), ""},

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package founding
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
