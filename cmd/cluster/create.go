@@ -71,7 +71,8 @@ func (c *create) addOutputFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.renderSensitive, "render-sensitive", false, "print Secrets too")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the cluster is available and its nodes are ready")
 	flags.DurationVar(&c.timeout, "timeout", 0, "longest time to wait (default: no limit)")
-	flags.BoolVar(&c.skipPreflight, "skip-preflight", false, "create the cluster although it may be unable to run: leave out the quick checks of hypershift doctor")
+	flags.BoolVar(&c.skipPreflight, "skip-preflight", false,
+		"create the cluster although it may be unable to run: leave out the quick checks of hypershift doctor")
 }
 
 func (c *create) run(cmd *cobra.Command, _ []string) error {

@@ -57,7 +57,8 @@ type Management struct {
 // Checks returns all checks of the management cluster.
 func (m *Management) Checks() []Check {
 	all := append([]Check{{Name: "version", Run: m.version}}, m.essential()...)
-	all = append(all, Check{Name: "operator", Run: m.operator}, Check{Name: "webhooks", Run: m.webhooks}, Check{Name: "nodes", Run: m.nodes})
+	all = append(all, Check{Name: "operator", Run: m.operator}, Check{Name: "webhooks", Run: m.webhooks},
+		Check{Name: "nodes", Run: m.nodes})
 	for i := range all {
 		all[i].Part = clusterPart
 		if i > 0 {
@@ -84,7 +85,8 @@ func (m *Management) essential() []Check {
 func (m *Management) version(ctx context.Context) Outcome {
 	text, err := m.Version(ctx)
 	if err != nil {
-		return failed("set --kubeconfig or KUBECONFIG, and check that the API server answers", "the management cluster cannot be read: %v", err)
+		return failed("set --kubeconfig or KUBECONFIG, and check that the API server answers",
+			"the management cluster cannot be read: %v", err)
 	}
 	// Ignore what follows the numbers: vendors write their own suffix there.
 	runs, err := version.ParseGeneric(text)
@@ -92,7 +94,8 @@ func (m *Management) version(ctx context.Context) Outcome {
 		return warn("", "the management cluster has the version %q, which is not one of Kubernetes", text)
 	}
 	if runs.LessThan(version.MustParseGeneric(lowestManagement)) {
-		return failed("upgrade the management cluster to Kubernetes "+lowestManagement+" or later", "Kubernetes %s is too old", text)
+		return failed("upgrade the management cluster to Kubernetes "+lowestManagement+" or later",
+			"Kubernetes %s is too old", text)
 	}
 	return ok("Kubernetes %s", text)
 }
@@ -112,7 +115,8 @@ func (m *Management) crds(ctx context.Context) Outcome {
 		return unreadable(err, "CustomResourceDefinitions")
 	}
 	if !hasMAAS(crd) {
-		return failed("remove the other HyperShift (with a multicluster engine, disable its component hypershift), or use another management cluster",
+		return failed("remove the other HyperShift (with a multicluster engine, disable its component hypershift), "+
+			"or use another management cluster",
 			"the CRD %s belongs to another HyperShift: it has no platform MAAS", hostedClusterCRD)
 	}
 	installed := cmp.Or(crd.Annotations[skew.Annotation], skew.First)
@@ -179,7 +183,8 @@ func (m *Management) storage(ctx context.Context) Outcome {
 	case m.StorageClass != "" && slices.Contains(names, m.StorageClass):
 		return ok("etcd uses StorageClass %s", m.StorageClass)
 	case m.StorageClass != "":
-		return failed("name another one with --etcd-storage-class, or create it", "there is no StorageClass %q; there is: %s", m.StorageClass, has)
+		return failed("name another one with --etcd-storage-class, or create it",
+			"there is no StorageClass %q; there is: %s", m.StorageClass, has)
 	case len(defaults) == 0:
 		return failed("mark one with the annotation "+defaultClassAnnotation+"=true, or name one with --etcd-storage-class",
 			"no StorageClass is the default one, so etcd gets no volume; there is: %s", has)
@@ -201,7 +206,8 @@ func (m *Management) operator(ctx context.Context) Outcome {
 		return warn(installRemedy, "no operator is installed")
 	case 1:
 	default:
-		return failed("remove one of them", "%d operators are installed, in namespaces %s and %s", len(found.Items), found.Items[0].Namespace, found.Items[1].Namespace)
+		return failed("remove one of them", "%d operators are installed, in namespaces %s and %s", len(found.Items),
+			found.Items[0].Namespace, found.Items[1].Namespace)
 	}
 	operator := &found.Items[0]
 	where := fmt.Sprintf("Deployment %s/%s", operator.Namespace, operator.Name)
@@ -214,12 +220,14 @@ func (m *Management) operator(ctx context.Context) Outcome {
 	}
 	why := "it has no pod yet"
 	var pods corev1.PodList
-	if err := m.Client.List(ctx, &pods, client.InNamespace(operator.Namespace), client.MatchingLabels{"name": operatorName}); err == nil {
+	if err := m.Client.List(ctx, &pods, client.InNamespace(operator.Namespace),
+		client.MatchingLabels{"name": operatorName}); err == nil {
 		for i := range pods.Items {
 			why = cmp.Or(podTrouble(&pods.Items[i]), "its pod is not Ready")
 		}
 	}
-	return failed("kubectl describe pods -n "+operator.Namespace+" -l name="+operatorName, "the operator of %s does not run: %s", where, why)
+	return failed("kubectl describe pods -n "+operator.Namespace+" -l name="+operatorName,
+		"the operator of %s does not run: %s", where, why)
 }
 
 func (m *Management) nodes(ctx context.Context) Outcome {
@@ -241,7 +249,8 @@ func (m *Management) nodes(ctx context.Context) Outcome {
 	case all == len(away):
 		return failed("repair the nodes, or add one", "none of the %d nodes is Ready: no control plane can run", all)
 	case len(away) > 0:
-		return warn("repair or remove them", "%d of %d nodes are Ready; not Ready: %s", all-len(away), all, strings.Join(away, ", "))
+		return warn("repair or remove them", "%d of %d nodes are Ready; not Ready: %s", all-len(away), all,
+			strings.Join(away, ", "))
 	case all < 3:
 		return ok("%d nodes are Ready; highly available control planes need 3", all)
 	}
@@ -258,5 +267,6 @@ func unreadable(err error, what string) Outcome {
 	case apierrors.IsUnauthorized(err):
 		return failed("log in again, or set --kubeconfig", "the management cluster refuses the credentials of the kubeconfig")
 	}
-	return failed("check that the management cluster answers: kubectl get --raw /readyz", "%s cannot be read: %v", what, err)
+	return failed("check that the management cluster answers: kubectl get --raw /readyz", "%s cannot be read: %v", what,
+		err)
 }

@@ -75,10 +75,10 @@ func NewCommand(parts ...Part) *cobra.Command {
 		Use:     "doctor",
 		Aliases: []string{"preflight"},
 		Short:   "Check whether a site can run hosted clusters",
-		Long: "Check whether a site can run hosted clusters: the management cluster, the registry, the network, and the platform.\n" +
-			"The flags are those of `create cluster`. Nothing is changed. The exit code is 1 if a check failed.",
-		Example: `  hypershift doctor --maas-endpoint https://maas.example.com:5443/MAAS --maas-api-key-file maas.key --image ubuntu/noble
-  hypershift doctor cluster prod`,
+		Long: "Check whether a site can run hosted clusters: the management cluster, the registry, the network, and\n" +
+			"the platform. The flags are those of `create cluster`. Nothing is changed. The exit code is 1 if a check failed.",
+		Example: "  hypershift doctor\n" +
+			"  hypershift doctor --maas-endpoint https://maas.example.com:5443/MAAS --maas-api-key-file maas.key",
 		Args: cobra.NoArgs,
 		RunE: d.run,
 	}
@@ -90,8 +90,10 @@ func NewCommand(parts ...Part) *cobra.Command {
 	flags.StringVar(&d.pullSecretFile, "pull-secret", "", "file with the pull secret (.dockerconfigjson) (default: none)")
 	flags.StringVar(&d.trustFile, "additional-trust-bundle", "", "file with CAs of registries (PEM)")
 	flags.StringVar(&d.mirrorsFile, "image-content-sources", "", "file with a YAML list of source and mirrors")
-	flags.StringVar(&d.storageClass, "etcd-storage-class", "", "StorageClass of etcd's volumes (default: the management cluster's)")
-	flags.StringVar(&d.address, "external-api-server-address", "", "address under which machines and users reach the management cluster's nodes (default: as for create cluster)")
+	flags.StringVar(&d.storageClass, "etcd-storage-class", "",
+		"StorageClass of etcd's volumes (default: the management cluster's)")
+	flags.StringVar(&d.address, "external-api-server-address", "",
+		"address under which machines and users reach the management cluster's nodes (default: as for create cluster)")
 	flags.StringVar(&d.serviceCIDR, "service-cidr", "172.31.0.0/16", "network of Services")
 	flags.StringVar(&d.clusterCIDR, "cluster-cidr", "10.132.0.0/14", "network of pods")
 	addOutput(flags, &d.output)
@@ -132,7 +134,8 @@ func (d *command) run(cmd *cobra.Command, _ []string) error {
 	}
 	management := &Management{Client: c, Version: version, StorageClass: d.storageClass}
 	network := &Network{Client: c, Host: d.address}
-	release := Release{Image: d.releaseImage, Architecture: d.arch, PullSecret: d.pullSecret, TrustBundle: d.trustBundle, Mirrors: d.mirrors}
+	release := Release{Image: d.releaseImage, Architecture: d.arch, PullSecret: d.pullSecret, TrustBundle: d.trustBundle,
+		Mirrors: d.mirrors}
 	checks := append(management.Checks(), release.Checks()...)
 	checks = append(checks, network.Checks()...)
 	for _, part := range d.parts {
@@ -235,8 +238,8 @@ func newClusterCommand(parts []Part) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Find out why a hosted cluster does not run",
-		Long: "Find out why a hosted cluster does not run: its conditions, its control plane, its NodePools, and their machines.\n" +
-			"Nothing is changed. The exit code is 1 if there is a failure.",
+		Long: "Find out why a hosted cluster does not run: its conditions, its control plane, its NodePools, and their\n" +
+			"machines. Nothing is changed. The exit code is 1 if there is a failure.",
 		Example: "  hypershift doctor cluster prod --namespace clusters",
 		Args:    cobra.ExactArgs(1),
 		RunE:    d.run,

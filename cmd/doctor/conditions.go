@@ -15,14 +15,18 @@ import (
 // specConditions are about what a user wrote: no later condition explains them. They are in the order in which they
 // become true.
 var specConditions = []string{
-	string(hyperv1.ReconciliationActive), string(hyperv1.ValidHostedClusterConfiguration), string(hyperv1.ValidReleaseImage),
-	string(hyperv1.SupportedHostedCluster), string(hyperv1.PlatformCredentialsFound), string(hyperv1.ValidHostedControlPlaneConfiguration),
+	string(hyperv1.ReconciliationActive), string(hyperv1.ValidHostedClusterConfiguration),
+	string(hyperv1.ValidReleaseImage),
+	string(hyperv1.SupportedHostedCluster), string(hyperv1.PlatformCredentialsFound),
+	string(hyperv1.ValidHostedControlPlaneConfiguration),
 }
 
 // ReadyConditions lists the conditions of an available HostedCluster, in the order in which they become true.
 var ReadyConditions = slices.Concat(specConditions, []string{
-	string(hyperv1.ValidReleaseInfo), string(hyperv1.InfrastructureReady), string(hyperv1.EtcdAvailable), string(hyperv1.KubeAPIServerAvailable),
-	string(hyperv1.IgnitionEndpointAvailable), string(hyperv1.IgnitionServerValidReleaseInfo), string(hyperv1.HostedClusterAvailable),
+	string(hyperv1.ValidReleaseInfo), string(hyperv1.InfrastructureReady), string(hyperv1.EtcdAvailable),
+	string(hyperv1.KubeAPIServerAvailable),
+	string(hyperv1.IgnitionEndpointAvailable), string(hyperv1.IgnitionServerValidReleaseInfo),
+	string(hyperv1.HostedClusterAvailable),
 })
 
 // badWhenTrue lists conditions that report a problem when they are True.
@@ -32,12 +36,16 @@ var badWhenTrue = []string{
 
 // watched lists further conditions that report a problem when they are False. Others describe progress or a choice.
 var watched = []string{
-	string(hyperv1.ReconciliationSucceeded), string(hyperv1.ValidProxyConfiguration), string(hyperv1.UnmanagedEtcdAvailable),
+	string(hyperv1.ReconciliationSucceeded), string(hyperv1.ValidProxyConfiguration),
+	string(hyperv1.UnmanagedEtcdAvailable),
 	string(hyperv1.ControlPlanePodsScheduled), string(hyperv1.EtcdMembersHealthy), string(hyperv1.EtcdDiskFast),
 	string(hyperv1.EtcdVolumesResized), string(hyperv1.KMSPluginAvailable), string(hyperv1.EtcdBackupSucceeded),
-	string(hyperv1.CertificatesValid), string(hyperv1.DataPlaneConnectionAvailable), string(hyperv1.ControlPlaneConnectionAvailable),
-	string(hyperv1.ControlPlaneDataRetained), string(hyperv1.ClusterVersionSucceeding), string(hyperv1.PlatformProviderSupported),
-	string(hyperv1.ValidIDPConfiguration), string(hyperv1.ExternalDNSReachable), string(hyperv1.ConfigOperatorReconciliationSucceeded),
+	string(hyperv1.CertificatesValid), string(hyperv1.DataPlaneConnectionAvailable),
+	string(hyperv1.ControlPlaneConnectionAvailable),
+	string(hyperv1.ControlPlaneDataRetained), string(hyperv1.ClusterVersionSucceeding),
+	string(hyperv1.PlatformProviderSupported),
+	string(hyperv1.ValidIDPConfiguration), string(hyperv1.ExternalDNSReachable),
+	string(hyperv1.ConfigOperatorReconciliationSucceeded),
 }
 
 // firstUnmet returns the first of the conditions that exists and is not True. A False condition precedes those that are

@@ -83,7 +83,8 @@ func (w *walk) top(ctx context.Context) {
 	name := w.key.String()
 	switch {
 	case apierrors.IsNotFound(err):
-		w.add(hostedClusterKind, name, failed("choose one of: kubectl get hostedclusters -A", "there is no HostedCluster %s", name))
+		w.add(hostedClusterKind, name, failed("choose one of: kubectl get hostedclusters -A",
+			"there is no HostedCluster %s", name))
 		return
 	case meta.IsNoMatchError(err):
 		w.add(hostedClusterKind, name, failed(installRemedy, "HyperShift is not installed on this management cluster"))
@@ -107,7 +108,8 @@ func (w *walk) top(ctx context.Context) {
 			"it is being deleted since %s: %s", hc.DeletionTimestamp.UTC().Format(time.RFC3339), message))
 		return
 	case available == nil:
-		w.add(hostedClusterKind, name, failed("check that the operator runs: hypershift doctor", "the operator has not reported on it yet"))
+		w.add(hostedClusterKind, name, failed("check that the operator runs: hypershift doctor",
+			"the operator has not reported on it yet"))
 	case w.unmet != nil:
 		w.add(hostedClusterKind, name, failed(readRemedy, "%s", describe(w.unmet)))
 	default:
@@ -150,7 +152,8 @@ func (w *walk) components(ctx context.Context) {
 		if c == nil || c.Status != metav1.ConditionFalse {
 			continue
 		}
-		found = append(found, failed("", "%s", describe(c)).result(componentKind, client.ObjectKeyFromObject(&list.Items[i]).String()))
+		found = append(found, failed("", "%s", describe(c)).result(componentKind,
+			client.ObjectKeyFromObject(&list.Items[i]).String()))
 	}
 	w.addFirst(found)
 }
@@ -170,7 +173,8 @@ func rank(component string) int {
 func (w *walk) addFirst(found []Result) {
 	for i, r := range found {
 		if i == mostFindings {
-			w.add(r.Part, fmt.Sprintf("%d more", len(found)-i), Outcome{Status: r.Status, Message: "the first ones are listed above"})
+			w.add(r.Part, fmt.Sprintf("%d more", len(found)-i), Outcome{Status: r.Status,
+				Message: "the first ones are listed above"})
 			return
 		}
 		w.results = append(w.results, r)

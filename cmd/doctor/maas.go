@@ -128,7 +128,8 @@ func (m *MAAS) endpoint(ctx context.Context) Outcome {
 	config, err := m.Config(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
-		return skipped("run this as a user with that right, or set --maas-endpoint and --maas-api-key-file", "you have no right to read %s", m.From)
+		return skipped("run this as a user with that right, or set --maas-endpoint and --maas-api-key-file",
+			"you have no right to read %s", m.From)
 	case err != nil:
 		return failed("correct "+m.From, "%v", err)
 	}
@@ -232,9 +233,11 @@ func (m *MAAS) image(ctx context.Context) Outcome {
 	// MAAS has aliases that it does not list: a bare name, and a release number such as "ubuntu/24.04".
 	system, series, named := strings.Cut(m.Image, "/")
 	if !named || system == "ubuntu" && strings.ContainsAny(series, "0123456789") {
-		return warn("name it as MAAS lists it", "MAAS does not list image %q, but may know it as an alias; for %s it has: %s", m.Image, m.Architecture, has)
+		return warn("name it as MAAS lists it",
+			"MAAS does not list image %q, but may know it as an alias; for %s it has: %s", m.Image, m.Architecture, has)
 	}
-	return failed("import or upload it, or name another one with --image", "MAAS has no image %q for %s; it has: %s", m.Image, m.Architecture, has)
+	return failed("import or upload it, or name another one with --image", "MAAS has no image %q for %s; it has: %s",
+		m.Image, m.Architecture, has)
 }
 
 func (m *MAAS) zones(ctx context.Context) Outcome {

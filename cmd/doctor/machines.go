@@ -36,9 +36,11 @@ func (m *MAAS) constraints() []constraint {
 		}
 	}
 	cpu, memory := max(m.MinCPU, leastCPU), max(m.MinMemoryMiB, leastMemoryMiB)
-	add(len(m.Zones) > 0, func(c maas.Machine) bool { return slices.Contains(m.Zones, c.Zone.Name) }, "in zone %s", strings.Join(m.Zones, " or "))
+	add(len(m.Zones) > 0, func(c maas.Machine) bool { return slices.Contains(m.Zones, c.Zone.Name) }, "in zone %s",
+		strings.Join(m.Zones, " or "))
 	add(m.Pool != "", func(c maas.Machine) bool { return c.Pool.Name == m.Pool }, "in resource pool %s", m.Pool)
-	add(true, func(c maas.Machine) bool { return strings.HasPrefix(c.Architecture+"/", m.Architecture+"/") }, "of architecture %s", m.Architecture)
+	add(true, func(c maas.Machine) bool { return strings.HasPrefix(c.Architecture+"/", m.Architecture+"/") },
+		"of architecture %s", m.Architecture)
 	add(true, func(c maas.Machine) bool { return c.CPUCount >= cpu }, "with %d cores or more", cpu)
 	add(true, func(c maas.Machine) bool { return c.MemoryMiB >= memory }, "with %d MiB of memory or more", memory)
 	add(m.MinDiskGB > 0, func(c maas.Machine) bool {

@@ -65,18 +65,21 @@ func (n *Network) address(ctx context.Context) Outcome {
 			}
 			n.Host, note = nodes[0].Host, ", the address of node "+nodes[0].Node
 			if len(nodes) > 1 {
-				return warn("name an address that outlives a node with "+addressFlag+", or set up a virtual IP: hypershift install --api-virtual-ip",
+				return warn("name an address that outlives a node with "+addressFlag+
+					", or set up a virtual IP: hypershift install --api-virtual-ip",
 					"clusters are reached at %s%s: while that node is away, so are their APIs", n.Host, note)
 			}
 		}
 	}
 	addresses, err := resolve(ctx, n.Host)
 	if err != nil {
-		return failed("create the DNS name, or name another address with "+addressFlag, "the published address %s has no IP address: %v", n.Host, err)
+		return failed("create the DNS name, or name another address with "+addressFlag,
+			"the published address %s has no IP address: %v", n.Host, err)
 	}
 	for _, a := range addresses {
 		if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() {
-			return failed("name another address with "+addressFlag, "the published address %s is %s, which machines cannot reach", n.Host, a)
+			return failed("name another address with "+addressFlag,
+				"the published address %s is %s, which machines cannot reach", n.Host, a)
 		}
 	}
 	return ok("clusters are reached at %s%s", n.Host, note)
@@ -102,7 +105,8 @@ func (n *Network) ports(ctx context.Context) Outcome {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ok("%s answers from here, and no Service uses the port", target)
 	}
-	return warn("let machines and users reach TCP 30000-32767 of the address; this check sees only the way from this computer",
+	return warn("let machines and users reach TCP 30000-32767 of the address; "+
+		"this check sees only the way from this computer",
 		"%s does not answer from here: %v", target, err)
 }
 
@@ -114,7 +118,8 @@ func (n *Network) usedPort(ctx context.Context) int32 {
 	}
 	for i := range clusters.Items {
 		served := &clusters.Items[i].Status
-		if served.ControlPlaneEndpoint.Host == n.Host && meta.IsStatusConditionTrue(served.Conditions, string(hyperv1.HostedClusterAvailable)) {
+		if served.ControlPlaneEndpoint.Host == n.Host && meta.IsStatusConditionTrue(served.Conditions,
+			string(hyperv1.HostedClusterAvailable)) {
 			return served.ControlPlaneEndpoint.Port
 		}
 	}
@@ -145,7 +150,8 @@ func (n *Network) kubelets(ctx context.Context) Outcome {
 	slices.Sort(bad)
 	switch {
 	case len(bad) > 0:
-		return warn(remedy, "%d clusters do not reach kubelets of their nodes: %s", len(bad), strings.Join(bad[:min(len(bad), 3)], "; "))
+		return warn(remedy, "%d clusters do not reach kubelets of their nodes: %s", len(bad),
+			strings.Join(bad[:min(len(bad), 3)], "; "))
 	case good == 0:
 		return skipped(remedy, "no cluster has nodes yet that show whether TCP 10250 of machines is reachable")
 	}

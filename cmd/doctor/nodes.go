@@ -43,7 +43,8 @@ func (w *walk) nodePools(ctx context.Context) {
 		}
 	}
 	if len(w.pools) == 0 {
-		w.add(nodePoolKind, w.key.Namespace, warn("hypershift create nodepool", "the cluster has no NodePool, and so no nodes"))
+		w.add(nodePoolKind, w.key.Namespace, warn("hypershift create nodepool",
+			"the cluster has no NodePool, and so no nodes"))
 	}
 }
 
@@ -53,7 +54,8 @@ func (w *walk) nodePool(pool *hyperv1.NodePool) Outcome {
 	unmet := firstUnmet(nodepool.Conditions(pool), nodepool.ReadyConditions)
 	switch {
 	case !pool.DeletionTimestamp.IsZero():
-		return warn("docs/troubleshooting.md#something-does-not-go-away", "it is being deleted since %s", pool.DeletionTimestamp.UTC().Format(time.RFC3339))
+		return warn("docs/troubleshooting.md#something-does-not-go-away", "it is being deleted since %s",
+			pool.DeletionTimestamp.UTC().Format(time.RFC3339))
 	case unmet != nil && slices.Contains(machineConditions, unmet.Type) && desired == 0:
 		return ok("it is scaled to 0 nodes")
 	case unmet != nil:
@@ -108,12 +110,14 @@ func machineOutcome(machine *clusterv1.Machine) Outcome {
 	switch {
 	case !machine.DeletionTimestamp.IsZero():
 		message := fmt.Sprintf("it is being deleted since %s", machine.DeletionTimestamp.UTC().Format(time.RFC3339))
-		if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.DeletingCondition); c != nil && c.Message != "" {
+		if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.DeletingCondition); c != nil &&
+			c.Message != "" {
 			message += ": " + c.Message
 		}
 		return warn("", "%s", message)
 	case gone != nil && gone.Status == metav1.ConditionTrue:
-		return failed(fmt.Sprintf("kubectl delete machine.cluster.x-k8s.io -n %s %s", machine.Namespace, machine.Name), "the provider gave up (%s): %s", gone.Reason, gone.Message)
+		return failed(fmt.Sprintf("kubectl delete machine.cluster.x-k8s.io -n %s %s", machine.Namespace, machine.Name),
+			"the provider gave up (%s): %s", gone.Reason, gone.Message)
 	case unmet != nil:
 		return failed(remedy, "%s", describe(unmet))
 	case !machine.Status.NodeRef.IsDefined():
@@ -146,8 +150,8 @@ func (w *walk) infrastructure(ctx context.Context, machine *clusterv1.Machine) *
 	return ptr.To(failed(remedy, "%s", text).result(ref.Kind, name))
 }
 
-// ownProblem describes the condition Ready if it is False, because it summarizes the others, or else the first condition
-// that is False.
+// ownProblem describes the condition Ready if it is False, because it summarizes the others. Otherwise it describes the
+// first condition that is False.
 func ownProblem(obj *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	first := ""

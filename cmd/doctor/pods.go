@@ -42,11 +42,13 @@ func containerTrouble(status corev1.ContainerStatus) string {
 	}
 	end := ""
 	if ended != nil && ended.ExitCode != 0 {
-		end = strings.TrimSuffix(fmt.Sprintf("; it ended with exit code %d: %s", ended.ExitCode, strings.TrimSpace(ended.Message)), ": ")
+		end = strings.TrimSuffix(fmt.Sprintf("; it ended with exit code %d: %s", ended.ExitCode,
+			strings.TrimSpace(ended.Message)), ": ")
 	}
 	switch {
 	case waiting != nil && !slices.Contains(starting, waiting.Reason):
-		return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", status.Name, waiting.Reason, waiting.Message), ": ") + end
+		return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", status.Name, waiting.Reason, waiting.Message),
+			": ") + end
 	case status.State.Terminated != nil && end != "":
 		return fmt.Sprintf("container %s does not run%s", status.Name, end)
 	case status.State.Running != nil && !status.Ready && status.RestartCount > 0:

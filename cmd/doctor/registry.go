@@ -62,10 +62,12 @@ func (r Release) release(ctx context.Context) Outcome {
 	case runs.LT(traits.Oldest):
 		return failed("use "+traits.Oldest.String()+" or later", "%s %s is too old", found.Distribution(), runs)
 	case runs.Major > traits.Newest().Major || runs.Major == traits.Newest().Major && runs.Minor > traits.Newest().Minor:
-		return failed("upgrade HyperShift first, or use an older release", "%s %s is newer than this version supports", found.Distribution(), runs)
+		return failed("upgrade HyperShift first, or use an older release", "%s %s is newer than this version supports",
+			found.Distribution(), runs)
 	}
 	if a := found.Architecture(); a != releaseinfo.ArchitectureMulti && a != r.Architecture {
-		return failed("use a release for "+r.Architecture+" or for several architectures", "the release is for %s, and the machines are %s", a, r.Architecture)
+		return failed("use a release for "+r.Architecture+" or for several architectures",
+			"the release is for %s, and the machines are %s", a, r.Architecture)
 	}
 	return ok("%s %s for %s can be read from here", found.Distribution(), runs, found.Architecture())
 }

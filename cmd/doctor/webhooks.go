@@ -66,7 +66,8 @@ func (m *Management) requiredHooks(ctx context.Context) ([]hook, error) {
 		return nil, err
 	}
 	var hooks []hook
-	add := func(name string, policy *admissionv1.FailurePolicyType, config admissionv1.WebhookClientConfig, rules []admissionv1.RuleWithOperations) {
+	add := func(name string, policy *admissionv1.FailurePolicyType, config admissionv1.WebhookClientConfig,
+		rules []admissionv1.RuleWithOperations) {
 		required := ptr.Deref(policy, admissionv1.Fail) == admissionv1.Fail
 		if required && config.Service != nil && slices.ContainsFunc(rules, concernsClusters) {
 			hooks = append(hooks, hook{name: name, service: config.Service})
@@ -108,7 +109,8 @@ func concernsClusters(rule admissionv1.RuleWithOperations) bool {
 // hasEndpoint reports whether a Service has a Ready endpoint.
 func (m *Management) hasEndpoint(ctx context.Context, service *admissionv1.ServiceReference) (bool, error) {
 	var slicesOf discoveryv1.EndpointSliceList
-	err := m.Client.List(ctx, &slicesOf, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	err := m.Client.List(ctx, &slicesOf, client.InNamespace(service.Namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
 	if err != nil {
 		return false, err
 	}

@@ -23,7 +23,8 @@ import (
 // connectFlags names the flags with which a command connects to MAAS.
 const connectFlags = "--maas-endpoint and --maas-api-key-file"
 
-// Doctor is platform MAAS for `doctor`. Its flags are those of `create cluster maas` that say which machines are needed.
+// Doctor is platform MAAS for `doctor`. Its flags are those of `create cluster maas` that say which machines are
+// needed.
 type Doctor struct {
 	*Cluster
 }
@@ -51,7 +52,8 @@ func (d Doctor) SiteChecks(site doctor.Site) ([]doctor.Check, error) {
 	p := d.Cluster
 	if p.credentialsSecret == "" && !p.Given() {
 		return []doctor.Check{{Part: "maas", Name: "endpoint", Run: func(context.Context) doctor.Outcome {
-			return doctor.Outcome{Status: doctor.Skipped, Message: "set " + connectFlags + ", or --credentials-secret, to check MAAS"}
+			return doctor.Outcome{Status: doctor.Skipped,
+				Message: "set " + connectFlags + ", or --credentials-secret, to check MAAS"}
 		}}}, nil
 	}
 	p.warnOfKey(site.Stderr)
@@ -63,7 +65,8 @@ func (d Doctor) SiteChecks(site doctor.Site) ([]doctor.Check, error) {
 
 // Preflight implements cluster.Preflighter.
 func (p *Cluster) Preflight(env cluster.Environment, hc *hyperv1.HostedCluster, pool *hyperv1.NodePool) []doctor.Check {
-	site := doctor.Site{Namespace: env.Namespace, Architecture: hyperv1.ArchitectureAMD64, Networks: networksOf(hc), Client: env.Client}
+	site := doctor.Site{Namespace: env.Namespace, Architecture: hyperv1.ArchitectureAMD64, Networks: networksOf(hc),
+		Client: env.Client}
 	if pool != nil {
 		site.Architecture, site.Machines = pool.Spec.Arch, int(ptr.Deref(pool.Spec.Replicas, 0))
 	}
@@ -122,7 +125,8 @@ func (d Doctor) ClusterChecks(c client.Client, hc *hyperv1.HostedCluster, pools 
 }
 
 // fromSecret returns the name of a credentials Secret, and the function that reads it.
-func fromSecret(key client.ObjectKey, connect func() (client.Client, error)) (string, func(context.Context) (maas.Config, error)) {
+func fromSecret(key client.ObjectKey, connect func() (client.Client, error)) (string,
+	func(context.Context) (maas.Config, error)) {
 	name := "Secret " + key.String()
 	return name, func(ctx context.Context) (maas.Config, error) {
 		c, err := connect()
