@@ -103,6 +103,11 @@ func TestCauseOfCluster(t *testing.T) {
 			hosted(unchanged, available), {pool(1, waiting)},
 			machine(infrav1.MaasMachineStatus{FailureMessage: ptr.To("curtin failed on sda")}),
 		}, doctor.Failed, "MaasMachine clusters-demo/workers-a: curtin failed on sda"},
+		"a machine that is being installed is no failure": {[][]client.Object{
+			hosted(unchanged, available), {pool(1, hyperv1.NodePoolCondition{Type: "AllMachinesReady", Status: "False",
+				Reason: "MachineDeploying", Message: "installs"})},
+			machine(infrav1.MaasMachineStatus{Conditions: []metav1.Condition{condition("Ready", "False", "MachineDeploying", "MAAS installs it")}}),
+		}, doctor.Warning, "NodePool clusters/workers: 0 of 1 nodes; AllMachinesReady is False (MachineDeploying): installs"},
 		"a wrong pool is the cause, not its machines": {[][]client.Object{
 			hosted(unchanged, available), {pool(1, hyperv1.NodePoolCondition{Type: "ValidPlatformConfig", Status: "False",
 				Reason: "ValidationFailed", Message: "no image"})},

@@ -36,6 +36,9 @@ type Network struct {
 	Client client.Client
 	// Host is a DNS name or an IP address; empty means the one that `create cluster` would use.
 	Host string
+
+	// clusters are the existing ones, set by the check of the kubelets.
+	clusters []hyperv1.HostedCluster
 }
 
 // Checks returns the checks of the network that do not need a MAAS.
@@ -45,9 +48,9 @@ func (n *Network) Checks() []Check {
 		address.Needs = needsCluster
 	}
 	return []Check{
+		{Part: networkPart, Name: "kubelets", Needs: needsCluster, Run: n.kubelets},
 		address,
 		{Part: networkPart, Name: "ports", Needs: networkPart + " " + addressCheck, Run: n.ports},
-		{Part: networkPart, Name: "kubelets", Needs: needsCluster, Run: n.kubelets},
 	}
 }
 
@@ -94,8 +97,7 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 
 // ports checks that the published address answers this computer.
 func (n *Network) ports(ctx context.Context) Outcome {
-	port := n.usedPort(ctx)
-	target := net.JoinHostPort(n.Host, strconv.Itoa(int(port)))
+	target := net.JoinHostPort(n.Host, strconv.Itoa(int(n.usedPort())))
 	dialer := net.Dialer{Timeout: dialTimeout}
 	connection, err := dialer.DialContext(ctx, "tcp", target)
 	switch {
@@ -111,13 +113,9 @@ func (n *Network) ports(ctx context.Context) Outcome {
 }
 
 // usedPort returns a port of the published address on which a cluster serves its API, or else the first node port.
-func (n *Network) usedPort(ctx context.Context) int32 {
-	var clusters hyperv1.HostedClusterList
-	if n.Client == nil || n.Client.List(ctx, &clusters) != nil {
-		return firstNodePort
-	}
-	for i := range clusters.Items {
-		served := &clusters.Items[i].Status
+func (n *Network) usedPort() int32 {
+	for i := range n.clusters {
+		served := &n.clusters[i].Status
 		if served.ControlPlaneEndpoint.Host == n.Host && meta.IsStatusConditionTrue(served.Conditions,
 			string(hyperv1.HostedClusterAvailable)) {
 			return served.ControlPlaneEndpoint.Port
@@ -134,10 +132,11 @@ func (n *Network) kubelets(ctx context.Context) Outcome {
 	if err := n.Client.List(ctx, &clusters); err != nil {
 		return unreadable(err, "HostedClusters of all namespaces")
 	}
+	n.clusters = clusters.Items
 	var good int
 	var bad []string
-	for i := range clusters.Items {
-		hc := &clusters.Items[i]
+	for i := range n.clusters {
+		hc := &n.clusters[i]
 		c := meta.FindStatusCondition(hc.Status.Conditions, string(hyperv1.DataPlaneConnectionAvailable))
 		switch {
 		case c == nil || c.Status == metav1.ConditionUnknown || !hc.DeletionTimestamp.IsZero():

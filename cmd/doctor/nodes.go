@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,8 @@ func (w *walk) nodePool(pool *hyperv1.NodePool) Outcome {
 			pool.DeletionTimestamp.UTC().Format(time.RFC3339))
 	case unmet != nil && slices.Contains(machineConditions, unmet.Type) && desired == 0:
 		return ok("it is scaled to 0 nodes")
+	case unmet != nil && progresses(unmet.Reason):
+		return warn("wait", "%s; %s", counts, describe(unmet))
 	case unmet != nil:
 		return failed(readRemedy, "%s; %s", counts, describe(unmet))
 	case pool.Status.Replicas < desired:
@@ -86,12 +89,15 @@ func (w *walk) machines(ctx context.Context) {
 		if outcome.Status == OK {
 			continue
 		}
-		found = append(found, outcome.result(machineKind, client.ObjectKeyFromObject(machine).String()))
-		if len(found) <= mostFindings {
+		if len(found) < mostFindings {
 			if r := w.infrastructure(ctx, machine); r != nil {
 				below = append(below, *r)
+				if r.Status == Warning {
+					outcome.Status = Warning // The machine is being prepared.
+				}
 			}
 		}
+		found = append(found, outcome.result(machineKind, client.ObjectKeyFromObject(machine).String()))
 	}
 	w.addFirst(found)
 	w.addFirst(below)
@@ -143,30 +149,49 @@ func (w *walk) infrastructure(ctx context.Context, machine *clusterv1.Machine) *
 	if text, _, _ := unstructured.NestedString(obj.Object, "status", "failureMessage"); text != "" {
 		return ptr.To(failed(remedy, "%s", text).result(ref.Kind, name))
 	}
-	text := ownProblem(obj)
-	if text == "" {
+	switch reason, text := ownProblem(obj); {
+	case text == "":
 		return nil
+	case progresses(reason):
+		return ptr.To(warn("wait", "%s", text).result(ref.Kind, name))
+	default:
+		return ptr.To(failed(remedy, "%s", text).result(ref.Kind, name))
 	}
-	return ptr.To(failed(remedy, "%s", text).result(ref.Kind, name))
 }
 
 // ownProblem describes the condition Ready if it is False, because it summarizes the others. Otherwise it describes the
 // first condition that is False.
-func ownProblem(obj *unstructured.Unstructured) string {
+func ownProblem(obj *unstructured.Unstructured) (reason, text string) {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	first := ""
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)
 		if c["status"] != string(corev1.ConditionFalse) {
 			continue
 		}
-		text := fmt.Sprintf("%v is False (%v): %v", c["type"], c["reason"], c["message"])
-		if c["type"] == clusterv1.ReadyCondition {
-			return text
+		ready := c["type"] == clusterv1.ReadyCondition
+		if text == "" || ready {
+			reason, _ = c["reason"].(string)
+			text = fmt.Sprintf("%v is False (%s): %v", c["type"], reason, c["message"])
 		}
-		first = cmp.Or(first, text)
+		if ready {
+			break
+		}
 	}
-	return first
+	return reason, text
+}
+
+// preparing are the provider's reasons while a machine is being prepared: there is nothing to do but wait.
+var preparing = []string{"Allocating", "MachineAllocated", "MachineDeploying", "VMCommissioning"}
+
+// progresses reports whether a reason says only that machines are being prepared. A NodePool joins several reasons with
+// commas.
+func progresses(reasons string) bool {
+	for reason := range strings.SplitSeq(reasons, ",") {
+		if !slices.Contains(preparing, strings.TrimSpace(reason)) {
+			return false
+		}
+	}
+	return true
 }
 
 // nodeKinds lists the kinds of findings about nodes, the deepest first.

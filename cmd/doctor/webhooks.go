@@ -108,13 +108,13 @@ func concernsClusters(rule admissionv1.RuleWithOperations) bool {
 
 // hasEndpoint reports whether a Service has a Ready endpoint.
 func (m *Management) hasEndpoint(ctx context.Context, service *admissionv1.ServiceReference) (bool, error) {
-	var slicesOf discoveryv1.EndpointSliceList
-	err := m.Client.List(ctx, &slicesOf, client.InNamespace(service.Namespace),
+	var list discoveryv1.EndpointSliceList
+	err := m.Client.List(ctx, &list, client.InNamespace(service.Namespace),
 		client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
 	if err != nil {
 		return false, err
 	}
-	for _, slice := range slicesOf.Items {
+	for _, slice := range list.Items {
 		for _, endpoint := range slice.Endpoints {
 			if ptr.Deref(endpoint.Conditions.Ready, true) {
 				return true, nil
