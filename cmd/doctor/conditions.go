@@ -12,19 +12,19 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// specConditions are about what a user wrote: no later condition explains them. They are in the order in which they
-// become true.
-var specConditions = []string{
+// ownCauses are conditions that no component or pod explains: most are about what a user wrote. They are in the order in
+// which they become true.
+var ownCauses = []string{
 	string(hyperv1.ReconciliationActive), string(hyperv1.ValidHostedClusterConfiguration),
 	string(hyperv1.ValidReleaseImage),
 	string(hyperv1.SupportedHostedCluster), string(hyperv1.PlatformCredentialsFound),
 	string(hyperv1.ValidHostedControlPlaneConfiguration),
+	string(hyperv1.ValidReleaseInfo), string(hyperv1.InfrastructureReady),
 }
 
 // ReadyConditions lists the conditions of an available HostedCluster, in the order in which they become true.
-var ReadyConditions = slices.Concat(specConditions, []string{
-	string(hyperv1.ValidReleaseInfo), string(hyperv1.InfrastructureReady), string(hyperv1.EtcdAvailable),
-	string(hyperv1.KubeAPIServerAvailable),
+var ReadyConditions = slices.Concat(ownCauses, []string{
+	string(hyperv1.EtcdAvailable), string(hyperv1.KubeAPIServerAvailable),
 	string(hyperv1.IgnitionEndpointAvailable), string(hyperv1.IgnitionServerValidReleaseInfo),
 	string(hyperv1.HostedClusterAvailable),
 })
@@ -49,13 +49,13 @@ var watched = []string{
 }
 
 // firstUnmet returns the first of the conditions that exists and is not True. A False condition precedes those that are
-// only Unknown.
+// only Unknown. A pause is not among them.
 func firstUnmet(conditions []metav1.Condition, inOrder []string) *metav1.Condition {
 	var unknown *metav1.Condition
 	for _, name := range inOrder {
 		c := meta.FindStatusCondition(conditions, name)
 		switch {
-		case c == nil || c.Status == metav1.ConditionTrue:
+		case c == nil || c.Status == metav1.ConditionTrue || name == string(hyperv1.ReconciliationActive):
 		case c.Status == metav1.ConditionFalse:
 			return c
 		case unknown == nil:

@@ -107,16 +107,17 @@ func (w *walk) top(ctx context.Context) {
 		w.add(hostedClusterKind, name, warn("docs/troubleshooting.md#something-does-not-go-away",
 			"it is being deleted since %s: %s", hc.DeletionTimestamp.UTC().Format(time.RFC3339), message))
 		return
+	case w.unmet != nil:
+		w.add(hostedClusterKind, name, failed(readRemedy, "%s", describe(w.unmet)))
 	case available == nil:
 		w.add(hostedClusterKind, name, failed("check that the operator runs: hypershift doctor",
 			"the operator has not reported on it yet"))
-	case w.unmet != nil:
-		w.add(hostedClusterKind, name, failed(readRemedy, "%s", describe(w.unmet)))
 	default:
 		w.add(hostedClusterKind, name, ok("its control plane is available"))
 	}
 	if until := ptr.Deref(hc.Spec.PausedUntil, ""); until != "" {
-		w.add(hostedClusterKind, name, warn("remove spec.pausedUntil", "it is paused (%s): changes have no effect", until))
+		w.add(hostedClusterKind, name, warn("remove spec.pausedUntil",
+			"spec.pausedUntil is %s: while the cluster is paused, changes have no effect", until))
 	}
 	for _, c := range further(hc.Status.Conditions) {
 		w.add(hostedClusterKind, name, warn(readRemedy, "%s", describe(&c)))
@@ -169,6 +170,17 @@ func rank(component string) int {
 	return 2
 }
 
+// podRank orders pods like their components. Other pods whose containers exit come last: these may only miss the API.
+func podRank(pod *corev1.Pod) int {
+	order := 2 * rank(pod.Labels[hyperv1.ControlPlaneComponentLabel])
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.RestartCount > 0 || status.State.Waiting != nil && status.State.Waiting.Reason == "CrashLoopBackOff" {
+			return order + 1
+		}
+	}
+	return order
+}
+
 // addFirst adds some of the findings of one kind.
 func (w *walk) addFirst(found []Result) {
 	for i, r := range found {
@@ -191,7 +203,9 @@ func (w *walk) pods(ctx context.Context) {
 		w.add(podKind, w.hostedNamespace(), unreadable(err, "Pods"))
 		return
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(podRank(&a), podRank(&b)), cmp.Compare(a.Name, b.Name))
+	})
 	var found []Result
 	for i := range list.Items {
 		pod := &list.Items[i]
@@ -205,7 +219,7 @@ func (w *walk) pods(ctx context.Context) {
 
 // cause returns the deepest finding below the first problem; empty if there is no problem.
 func (w *walk) cause() string {
-	if w.cluster != nil && (w.unmet == nil || !slices.Contains(specConditions, w.unmet.Type)) {
+	if w.cluster != nil && (w.unmet == nil || !slices.Contains(ownCauses, w.unmet.Type)) {
 		kinds := []string{podKind, componentKind, hostedClusterKind}
 		if w.unmet == nil || w.deleting() {
 			kinds = w.nodeKinds()

@@ -116,8 +116,16 @@ func TestCauseOfCluster(t *testing.T) {
 		"a pool of no nodes is no problem": {[][]client.Object{hosted(unchanged, available), {pool(0, waiting)}}, doctor.OK,
 			""},
 		"a pause is a warning": {[][]client.Object{
-			hosted(func(hc *hyperv1.HostedCluster) { hc.Spec.PausedUntil = ptr.To("true") }, available), {pool(0)},
-		}, doctor.Warning, "HostedCluster clusters/demo: it is paused (true): changes have no effect"},
+			hosted(func(hc *hyperv1.HostedCluster) { hc.Spec.PausedUntil = ptr.To("true") }, available,
+				condition("ReconciliationActive", "False", "ReconciliationPaused", "")), {pool(0)},
+		}, doctor.Warning, "HostedCluster clusters/demo: spec.pausedUntil is true: while the cluster is paused, changes have no effect"},
+		"an address that is not published is its own cause": {[][]client.Object{
+			hosted(unchanged, down, condition("InfrastructureReady", "False", "WaitingForAvailable", "no load balancer")),
+			{component("kube-apiserver", "waits for the Service")},
+		}, doctor.Failed, "HostedCluster clusters/demo: InfrastructureReady is False (WaitingForAvailable): no load balancer"},
+		"a pod that restarts because etcd is away is not the cause": {[][]client.Object{
+			hosted(unchanged, down, noQuorum), {crashing("a-controller-1", "CrashLoopBackOff", ""), crashing("etcd-0", "ImagePullBackOff", "not found")},
+		}, doctor.Failed, "Pod clusters-demo/etcd-0: container main: ImagePullBackOff: not found"},
 		"a deletion says what it waits for": {[][]client.Object{
 			hosted(func(hc *hyperv1.HostedCluster) {
 				hc.DeletionTimestamp, hc.Finalizers = ptr.To(metav1.Unix(1_790_000_000, 0)), []string{"x/y"}

@@ -64,6 +64,8 @@ type MAAS struct {
 	Shared *MAAS
 
 	client *maas.Client
+	// quick leaves out the advice that does not concern the creation of a cluster.
+	quick bool
 	// fit are the Ready machines that match, set by the check of the machines.
 	fit []maas.Machine
 }
@@ -103,6 +105,7 @@ func (m *MAAS) Places(suffix string) []Check {
 // Essential returns the quick checks of a new cluster. They fail only for an answer of MAAS: the management cluster may
 // reach a MAAS that this computer does not reach.
 func (m *MAAS) Essential() []Check {
+	m.quick = true
 	all := m.Access()
 	if m.Machines > 0 {
 		all = append(all, m.Places("")...)
@@ -157,7 +160,7 @@ func (m *MAAS) endpoint(ctx context.Context) Outcome {
 		return failed("upgrade MAAS", "MAAS %s is too old: %s is the oldest version that works", found.Version, lowestMAAS)
 	case hole != "":
 		return warn("", "MAAS %s", hole)
-	case m.client.PlainHTTP() != "":
+	case m.client.PlainHTTP() != "" && !m.quick:
 		return warn("", "%s", m.client.PlainHTTP())
 	case runs.Major() > newest.Major() || runs.Major() == newest.Major() && runs.Minor() > newest.Minor():
 		return warn("", "MAAS %s is newer than %s, the newest version that was tested", found.Version, newestMAAS)
@@ -278,7 +281,7 @@ func (m *MAAS) known(err error, kind string, wanted, has []string) Outcome {
 	return ok("MAAS has %s %s", kind, strings.Join(wanted, ", "))
 }
 
-// hosts checks that MAAS has an LXD host in the zone and pool.
+// hosts checks that MAAS has an LXD host in the zones.
 func (m *MAAS) hosts(ctx context.Context) Outcome {
 	hosts, err := m.api().ListVMHosts(ctx)
 	if maas.IsGone(err) {

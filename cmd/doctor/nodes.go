@@ -65,6 +65,8 @@ func (w *walk) nodePool(pool *hyperv1.NodePool) Outcome {
 		return failed(readRemedy, "%s; %s", counts, describe(unmet))
 	case pool.Status.Replicas < desired:
 		return warn("", "%s; the operator has not said yet what they wait for", counts)
+	case ptr.Deref(pool.Spec.PausedUntil, "") != "":
+		return warn("remove spec.pausedUntil", "%s; while the NodePool is paused, changes have no effect", counts)
 	}
 	return ok("%s", counts)
 }
