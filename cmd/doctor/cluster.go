@@ -252,9 +252,9 @@ func (m *Management) nodes(ctx context.Context) Outcome {
 		return warn("repair or remove them", "%d of %d nodes are Ready; not Ready: %s", all-len(away), all,
 			strings.Join(away, ", "))
 	case all < 3:
-		return ok("%d nodes are Ready; highly available control planes need 3", all)
+		return ok("Ready nodes: %d; highly available control planes need 3", all)
 	}
-	return ok("%d nodes are Ready", all)
+	return ok("Ready nodes: %d", all)
 }
 
 // unreadable describes objects that cannot be read.

@@ -5,6 +5,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -171,7 +172,11 @@ func (m *MAAS) endpoint(ctx context.Context) Outcome {
 // problem describes a call that failed, without the text of the answer: the endpoint may be another server.
 func (m *MAAS) problem(err error) Outcome {
 	text := maas.Public(err)
+	var refused *maas.RefusedAddressError
 	switch {
+	case errors.As(err, &refused):
+		return skipped("the condition PlatformCredentialsFound has the result of the operator's own check",
+			"the endpoint of %s is an address of this computer, of its link, or of a metadata service: it is not called", m.From)
 	case maas.IsUnauthorized(err):
 		return failed("copy the API key from MAAS (user preferences, API keys) into "+m.From, "%s", text)
 	case maas.IsForbidden(err):

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -144,7 +145,12 @@ func (w *walk) infrastructure(ctx context.Context, machine *clusterv1.Machine) *
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := w.client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: ref.Name}, obj); err != nil {
+	err = w.client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: ref.Name}, obj)
+	if apierrors.IsNotFound(err) {
+		return ptr.To(failed("delete the Machine: its NodePool creates another one",
+			"it was deleted while its Machine still exists").result(ref.Kind, name))
+	}
+	if err != nil {
 		return ptr.To(unreadable(err, ref.Kind+" "+name).result(ref.Kind, name))
 	}
 	remedy := fmt.Sprintf("kubectl describe %s -n %s %s", mapping.Resource.Resource, machine.Namespace, ref.Name)
