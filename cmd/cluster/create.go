@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
@@ -41,6 +42,7 @@ type create struct {
 	renderSensitive bool
 	wait            bool
 	timeout         time.Duration
+	skipPreflight   bool
 }
 
 // NewCreateCommand returns the command `create cluster <platform>` with the defaults of a program.
@@ -69,6 +71,8 @@ func (c *create) addOutputFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.renderSensitive, "render-sensitive", false, "print Secrets too")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the cluster is available and its nodes are ready")
 	flags.DurationVar(&c.timeout, "timeout", 0, "longest time to wait (default: no limit)")
+	flags.BoolVar(&c.skipPreflight, "skip-preflight", false,
+		"create the cluster although it may be unable to run: leave out the quick checks of hypershift doctor")
 }
 
 func (c *create) run(cmd *cobra.Command, _ []string) error {
@@ -100,10 +104,43 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 		c.tellOmitted(objs, report)
 		return c.write(cmd.OutOrStdout(), objs)
 	}
+	if err := c.preflight(ctx, env, objs); err != nil {
+		return err
+	}
 	if err := c.apply(ctx, objs, report); err != nil || !c.wait {
 		return err
 	}
 	return c.waitReady(ctx, report)
+}
+
+// preflight runs the quick checks whose failure means that the cluster could not run.
+func (c *create) preflight(ctx context.Context, env Environment, objs []client.Object) error {
+	if c.skipPreflight {
+		return nil
+	}
+	cl, err := c.connect()
+	if err != nil {
+		return err
+	}
+	checks := (&doctor.Management{Client: cl, StorageClass: c.etcdStorageClass, Installed: true}).Essential()
+	if platform, checked := c.platform.(Preflighter); checked {
+		var hc *hyperv1.HostedCluster
+		var pool *hyperv1.NodePool
+		for _, obj := range objs {
+			switch obj := obj.(type) {
+			case *hyperv1.HostedCluster:
+				hc = obj
+			case *hyperv1.NodePool:
+				pool = obj
+			}
+		}
+		checks = append(checks, platform.Preflight(env, hc, pool)...)
+	}
+	results := doctor.Run(ctx, checks)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return doctor.Preflight(results, env.Stderr)
 }
 
 func (c *create) check(rendering bool) error {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/doctor"
 )
 
 // Platform is what a platform adds to `create cluster`.
@@ -27,6 +28,13 @@ type Platform interface {
 	ApplyNodePool(pool *hyperv1.NodePool)
 	// Objects returns further objects that the cluster needs, such as Secrets.
 	Objects(namespace, name string) []client.Object
+}
+
+// Preflighter is a Platform with quick checks of its own, which run before a cluster is created.
+type Preflighter interface {
+	// Preflight returns the checks for a cluster and its first NodePool, which is nil if there is none. It is called after
+	// Complete.
+	Preflight(env Environment, hc *hyperv1.HostedCluster, pool *hyperv1.NodePool) []doctor.Check
 }
 
 // Environment holds what a platform can use in Complete.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/kube/kubetest"
@@ -286,13 +287,13 @@ func TestStateOfPools(t *testing.T) {
 func TestReadyConditions(t *testing.T) {
 	g := NewWithT(t)
 	hc := &hyperv1.HostedCluster{}
-	for i, earlier := range readyConditions {
+	for i, earlier := range doctor.ReadyConditions {
 		hc.Status.Conditions = nil
-		for _, later := range readyConditions[i:] {
+		for _, later := range doctor.ReadyConditions[i:] {
 			hc.Status.Conditions = append([]metav1.Condition{condition(later, "False", "Because", "of "+later)}, hc.Status.Conditions...)
 		}
 		g.Expect(stateOf(hc, nil).Message).To(ContainSubstring("of " + earlier))
 	}
-	g.Expect(readyConditions[0]).To(Equal(string(hyperv1.ReconciliationActive)), "a paused cluster waits for whoever paused it")
-	g.Expect(readyConditions[len(readyConditions)-1]).To(Equal(string(hyperv1.HostedClusterAvailable)))
+	g.Expect(doctor.ReadyConditions[0]).To(Equal(string(hyperv1.ReconciliationActive)), "a paused cluster waits for whoever paused it")
+	g.Expect(doctor.ReadyConditions[len(doctor.ReadyConditions)-1]).To(Equal(string(hyperv1.HostedClusterAvailable)))
 }

@@ -12,17 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/progress"
 )
-
-// readyConditions lists the conditions of an available cluster, in the order in which they become true.
-var readyConditions = []string{
-	string(hyperv1.ReconciliationActive), string(hyperv1.ValidHostedClusterConfiguration), string(hyperv1.ValidReleaseImage),
-	string(hyperv1.SupportedHostedCluster), string(hyperv1.PlatformCredentialsFound), string(hyperv1.ValidHostedControlPlaneConfiguration),
-	string(hyperv1.ValidReleaseInfo), string(hyperv1.InfrastructureReady), string(hyperv1.EtcdAvailable), string(hyperv1.KubeAPIServerAvailable),
-	string(hyperv1.IgnitionEndpointAvailable), string(hyperv1.IgnitionServerValidReleaseInfo), string(hyperv1.HostedClusterAvailable),
-}
 
 // waitReady waits until the cluster is available and its NodePools have their nodes.
 func (c *create) waitReady(ctx context.Context, report *progress.Reporter) error {
@@ -53,7 +46,7 @@ func look(ctx context.Context, c client.Client, key client.ObjectKey) (progress.
 // stateOf describes the progress of a cluster.
 func stateOf(hc *hyperv1.HostedCluster, pools []hyperv1.NodePool) progress.State {
 	if !meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
-		blocking := progress.FirstUnmet(hc.Status.Conditions, readyConditions...)
+		blocking := progress.FirstUnmet(hc.Status.Conditions, doctor.ReadyConditions...)
 		return progress.State{Message: "control plane: " + blocking, Blocking: "HostedCluster: " + blocking}
 	}
 	var nodes []string

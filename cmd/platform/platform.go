@@ -5,6 +5,7 @@ package platform
 
 import (
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform/agent"
@@ -21,6 +22,8 @@ type Platform struct {
 	NodePool func() nodepool.Platform
 	// Install creates the platform's part of `install`; nil if it has none.
 	Install func() install.Part
+	// Doctor creates the platform's part of `doctor`; nil if it has none.
+	Doctor func() doctor.Part
 	// Developer platforms are available in hypershift only, not in hcp.
 	Developer bool
 }
@@ -30,7 +33,7 @@ func All() []Platform {
 	return []Platform{
 		{
 			Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} },
-			Install: maas.NewInstall,
+			Install: maas.NewInstall, Doctor: maas.NewDoctor,
 		},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} },
@@ -47,6 +50,17 @@ func InstallParts() []install.Part {
 	for _, p := range All() {
 		if p.Install != nil {
 			parts = append(parts, p.Install())
+		}
+	}
+	return parts
+}
+
+// DoctorParts returns the part of `doctor` of each platform that has one.
+func DoctorParts() []doctor.Part {
+	var parts []doctor.Part
+	for _, p := range All() {
+		if p.Doctor != nil {
+			parts = append(parts, p.Doctor())
 		}
 	}
 	return parts

@@ -87,6 +87,8 @@ func TestGroups(t *testing.T) {
 		"dump cluster":         "--name and --artifact-dir are required",
 		"release mirror":       "--to or --to-dir is required",
 		"install render stray": `unknown command "stray"`,
+		"doctor stray":         `unknown command "stray" for "hypershift doctor"`,
+		"doctor cluster":       "accepts 1 arg(s), received 0",
 	} {
 		t.Run("When it is "+args+" it should say what is wrong and exit with 2", func(t *testing.T) {
 			g, o := NewWithT(t), hypershift(t.Context(), "", strings.Fields(args)...)

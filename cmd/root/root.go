@@ -21,6 +21,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/backup"
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/dump"
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/install"
@@ -44,7 +45,7 @@ func Hypershift() *cobra.Command {
 	drains.AddCommand(lxdhost.NewDrainCommand())
 	restores := group("restore", "Restore a hosted cluster from a backup")
 	restores.AddCommand(restore.NewCommand())
-	cmd.AddCommand(install.NewCommand(platform.InstallParts), release.NewCommand(), dumps, drains, restores)
+	cmd.AddCommand(doctor.NewCommand(platform.DoctorParts()...), install.NewCommand(platform.InstallParts), release.NewCommand(), dumps, drains, restores)
 	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
 	return cmd
 }

@@ -140,7 +140,7 @@ func TestJourney(t *testing.T) {
 func (u *user) hosts(release, ca string) {
 	u.t.Helper()
 	create := []string{
-		"create", "cluster", "maas", "--name", "demo", "--node-pool-replicas", "2", "--release-image", release, "--additional-trust-bundle", ca,
+		"create", "cluster", "maas", "--name", "demo", "--node-pool-replicas", "2", "--release-image", release, "--additional-trust-bundle", ca, "--skip-preflight",
 		"--maas-endpoint", "https://maas.example:5443/MAAS", "--maas-api-key-file", "-", "--generate-ssh", "--min-cpu", "2", "--tags", "fast",
 	}
 	u.succeeds(apiKey+"\n", create...)
@@ -401,6 +401,8 @@ func TestUsage(t *testing.T) {
 		{"When the distribution is unknown", []string{"release", "build", "--version", "1.36.3", "--to", "r/a:1", "--component", "a=b", "--distribution", "k3s"}, "--distribution"},
 		{"When a component is not a valid pull spec", []string{"release", "build", "--version", "1.36.3", "--to", "r/a:1", "--component", "a=B C"}, "--component a"},
 		{"When the output format is unknown", []string{"version", "--client-only", "-o", "xml"}, "--output"},
+		{"When the output format of a check is unknown", []string{"doctor", "-o", "yaml"}, `--output "yaml": use json`},
+		{"When a check gets no API key", []string{"doctor", "--maas-endpoint", "https://maas/MAAS"}, "--maas-api-key-file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+" it should say so and exit with 2", func(t *testing.T) {

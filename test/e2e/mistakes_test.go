@@ -37,7 +37,7 @@ func (s *suite) mistakes(t *testing.T) {
 func (s *suite) wrongKey(t *testing.T) {
 	key := s.Path("wrong.key")
 	NewWithT(t).Expect(os.WriteFile(key, []byte("nobody:nothing:never"), 0o600)).To(Succeed())
-	s.must(t, s.CreateCluster(t.Context(), "mistakes-key", 0, "--maas-api-key-file", key))
+	s.must(t, s.CreateCluster(t.Context(), "mistakes-key", 0, "--maas-api-key-file", key, "--skip-preflight"))
 	s.reach(t, "wrong key reported", soon, journey.ClusterCondition(s.c, "mistakes-key",
 		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnauthorizedReason))
 	s.must(t, s.DestroyCluster(t.Context(), "mistakes-key"))

@@ -66,6 +66,9 @@ const (
 	NodePoolAWSResourceTagConflictConditionType    = "AWSResourceTagConflict"
 )
 
+// MachineFailedCondition is True on a Machine while its platform reports that the machine will never become a Node.
+const MachineFailedCondition = "hypershift.openshift.io/Failed"
+
 // Reasons of conditions of a NodePool.
 const (
 	NodePoolAsExpectedReason              = "AsExpected"

@@ -16,7 +16,10 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-const apiKeyVariable = hyperv1.MAASAPIKeyKey
+const (
+	apiKeyVariable = hyperv1.MAASAPIKeyKey
+	userAgent      = "hypershift-cli"
+)
 
 // Credentials holds the flags with which a command connects to MAAS.
 type Credentials struct {
@@ -62,9 +65,7 @@ func (c *Credentials) Given() bool {
 // Complete checks the flags and reads the files that they name. It warns on stderr, which may be nil, if other users
 // can read the key.
 func (c *Credentials) Complete(stdin io.Reader, stderr io.Writer) error {
-	if c.apiKey != "" && stderr != nil {
-		fmt.Fprintln(stderr, "Warning: other users of this computer can read the key in --maas-api-key, and the shell remembers it: rather use --maas-api-key-file or $"+apiKeyVariable)
-	}
+	c.warnOfKey(stderr)
 	if err := checkEndpoint(c.endpoint); err != nil {
 		return err
 	}
@@ -83,9 +84,16 @@ func (c *Credentials) Complete(stdin io.Reader, stderr io.Writer) error {
 	return nil
 }
 
+// warnOfKey warns on stderr, which may be nil, if the key is on the command line.
+func (c *Credentials) warnOfKey(stderr io.Writer) {
+	if c.apiKey != "" && stderr != nil {
+		fmt.Fprintln(stderr, "Warning: other users of this computer can read the key in --maas-api-key, and the shell remembers it: rather use --maas-api-key-file or $"+apiKeyVariable)
+	}
+}
+
 // Config returns the configuration of the MAAS client. Call it after Complete.
 func (c *Credentials) Config() maas.Config {
-	return maas.Config{Endpoint: c.endpoint, APIKey: c.apiKey, CABundle: c.caBundle, UserAgent: "hypershift-cli"}
+	return maas.Config{Endpoint: c.endpoint, APIKey: c.apiKey, CABundle: c.caBundle, UserAgent: userAgent}
 }
 
 func checkEndpoint(endpoint string) error {

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
@@ -21,9 +22,8 @@ import (
 )
 
 const (
-	// failedCondition of a Machine is True while its platform reports that the machine will never become a Node. The
-	// machine health check replaces such a machine at once.
-	failedCondition = "hypershift.openshift.io/Failed"
+	// failedCondition makes the machine health check replace a Machine at once.
+	failedCondition = hyperv1.MachineFailedCondition
 	// patienceValue is the value that this operator sets in Cluster API's annotation that disables remediation.
 	patienceValue = "hypershift.openshift.io/waiting-for-capacity"
 	// shortWait is how long a machine may wait for capacity. After a longer wait, its startup time counts from when it got
