@@ -6,6 +6,7 @@ package platform
 import (
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/install"
+	"github.com/openshift/hypershift/cmd/look"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform/agent"
 	"github.com/openshift/hypershift/cmd/platform/aws"
@@ -21,6 +22,8 @@ type Platform struct {
 	NodePool func() nodepool.Platform
 	// Install creates the platform's part of `install`; nil if it has none.
 	Install func() install.Part
+	// Hardware reads the platform's machines; nil if the platform reports none.
+	Hardware look.HardwareReader
 	// Developer platforms are available in hypershift only, not in hcp.
 	Developer bool
 }
@@ -30,7 +33,7 @@ func All() []Platform {
 	return []Platform{
 		{
 			Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} },
-			Install: maas.NewInstall,
+			Install: maas.NewInstall, Hardware: maas.Hardware{},
 		},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} },
@@ -50,4 +53,15 @@ func InstallParts() []install.Part {
 		}
 	}
 	return parts
+}
+
+// Hardware returns the reader of each platform's machines.
+func Hardware() []look.HardwareReader {
+	var readers []look.HardwareReader
+	for _, p := range All() {
+		if p.Hardware != nil {
+			readers = append(readers, p.Hardware)
+		}
+	}
+	return readers
 }
