@@ -131,7 +131,7 @@ func group(use, short string) *cobra.Command {
 			case strings.HasPrefix(args[0], "-"):
 				return exit.UsageError(fmt.Errorf("%s needs a command before %s; see %s --help", path, args[0], path))
 			default:
-				return exit.UsageError(fmt.Errorf("unknown command %q for %q%s; see %s --help", args[0], path, meant(cmd, args[0]), path))
+				return exit.UsageError(fmt.Errorf("unknown command %q for %q; %ssee %s --help", args[0], path, meant(cmd, args[0]), path))
 			}
 		},
 	}
@@ -140,14 +140,14 @@ func group(use, short string) *cobra.Command {
 // maxDistance is the number of typing mistakes up to which a command is suggested.
 const maxDistance = 2
 
-// meant suggests the commands that a mistyped one resembles; empty if there are none.
+// meant suggests the commands that a mistyped one resembles, as the beginning of a remedy; empty if there are none.
 func meant(cmd *cobra.Command, typed string) string {
 	cmd.SuggestionsMinimumDistance = maxDistance
 	names := cmd.SuggestionsFor(typed)
 	if len(names) == 0 {
 		return ""
 	}
-	return "; did you mean " + strings.Join(names, " or ") + "?"
+	return "use " + strings.Join(names, " or ") + ", or "
 }
 
 // Main runs a program and returns its exit code.

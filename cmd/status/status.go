@@ -146,11 +146,14 @@ func (s *screen) print(out io.Writer) error {
 	if s.operator.version != "" {
 		readiness = fmt.Sprintf("version %s, %d of %d ready", s.operator.version, s.operator.ready, s.operator.want)
 	}
+	pools := count(s.pools, func(p *hyperv1.NodePool) look.State { return look.StateOfNodePool(p) })
+	if len(s.pools) > 0 {
+		pools += "; " + look.SumOfNodes(s.pools) + " nodes"
+	}
 	rows := [][]string{
 		{"Operator", readiness},
 		{"Clusters", count(s.clusters, func(hc *hyperv1.HostedCluster) look.State { return look.StateOfCluster(hc) })},
-		{"NodePools", count(s.pools, func(p *hyperv1.NodePool) look.State { return look.StateOfNodePool(p) }) +
-			"; " + look.SumOfNodes(s.pools) + " nodes"},
+		{"NodePools", pools},
 		{"Machines", cmp.Or(s.denied, count(s.machines, func(m *look.Machine) look.State { return look.StateOfMachine(m) }))},
 	}
 	return look.NewTable(out).Print(rows...)
@@ -201,5 +204,5 @@ func count[T any](items []T, state func(*T) look.State) string {
 	for _, s := range slices.Sorted(maps.Keys(states)) {
 		parts = append(parts, fmt.Sprintf("%d %s", states[s], s))
 	}
-	return strings.Join(parts, ", ")
+	return fmt.Sprintf("%d: %s", len(items), strings.Join(parts, ", "))
 }
