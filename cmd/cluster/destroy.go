@@ -23,7 +23,6 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/look"
 	"github.com/openshift/hypershift/cmd/progress"
-	"github.com/openshift/hypershift/support/condition"
 )
 
 // destroy holds the state of one `destroy cluster`.
@@ -95,8 +94,8 @@ func (d *destroy) ask(cmd *cobra.Command, c client.Client) error {
 	goes := []string{fmt.Sprintf("HostedCluster %s, platform %s, version %s, with all data in its etcd",
 		key, hc.Spec.Platform.Type, look.Or(look.CompletedVersion(hc)))}
 	for i := range pools {
-		goes = append(goes, fmt.Sprintf("NodePool %s with %s: its machines are released, and their disks may be erased",
-			pools[i].Name, condition.Count(int(pools[i].Status.Replicas), "node")))
+		goes = append(goes, fmt.Sprintf("NodePool %s with %s nodes: its machines are released, and their disks may be erased",
+			pools[i].Name, look.Nodes(&pools[i])))
 	}
 	return confirm.Ask(cmd, confirm.Question{Name: d.name, What: "destroy HostedCluster " + key.String(), Goes: goes})
 }

@@ -102,7 +102,7 @@ func (u *uninstall) addOwned(ctx context.Context, found *installation, namespace
 			return err
 		}
 		for i := range objects {
-			if install.Owns(&objects[i]) {
+			if install.Owns(&objects[i]) && objects[i].DeletionTimestamp.IsZero() {
 				found.remove = append(found.remove, &objects[i])
 			}
 		}
@@ -136,7 +136,7 @@ func (u *uninstall) addCRDs(ctx context.Context, found *installation) error {
 	var used []string
 	for i := range list.Items {
 		crd := &list.Items[i]
-		if !install.Owns(crd) {
+		if !install.Owns(crd) || !crd.DeletionTimestamp.IsZero() {
 			continue
 		}
 		for _, version := range crd.Spec.Versions {
@@ -171,7 +171,7 @@ func (u *uninstall) addNamespace(ctx context.Context, found *installation, name 
 		return nil
 	case err != nil:
 		return fmt.Errorf("read Namespace %s: %w", name, err)
-	case !install.Owns(namespace):
+	case !install.Owns(namespace), !namespace.DeletionTimestamp.IsZero():
 		return nil
 	}
 	var foreign []string

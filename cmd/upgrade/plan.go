@@ -160,12 +160,12 @@ func rolls(pool *hyperv1.NodePool) string {
 		if in := pool.Spec.Management.InPlace; in != nil && in.MaxUnavailable != nil {
 			most = *in.MaxUnavailable
 		}
-		return fmt.Sprintf("%s are updated in place (InPlace), at most %s at a time: each node is drained, and no machine is installed again.",
+		return fmt.Sprintf("%s to update in place (InPlace), at most %s at a time: each node is drained, and no machine is installed again.",
 			machines, most.String())
 	}
 	replace := pool.Spec.Management.Replace
 	if replace != nil && replace.Strategy == hyperv1.UpgradeStrategyOnDelete {
-		return fmt.Sprintf("%s are replaced when you delete their Machines (OnDelete).", machines)
+		return fmt.Sprintf("%s to replace when you delete their Machines (OnDelete).", machines)
 	}
 	surge, unavailable := intstr.FromInt32(1), intstr.FromInt32(0)
 	if replace != nil && replace.RollingUpdate != nil {
@@ -176,7 +176,7 @@ func rolls(pool *hyperv1.NodePool) string {
 			unavailable = *replace.RollingUpdate.MaxUnavailable
 		}
 	}
-	return fmt.Sprintf("%s are replaced (Replace): each is drained and released, and another one is installed. At most %s more and %s "+
+	return fmt.Sprintf("%s to replace (Replace): each is drained and released, and another one is installed. At most %s more and %s "+
 		"fewer machines than desired at a time.", machines, surge.String(), unavailable.String())
 }
 
