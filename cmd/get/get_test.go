@@ -4,12 +4,17 @@ package get_test
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/kube/kubetest"
 	"github.com/openshift/hypershift/cmd/root"
 )
@@ -133,4 +138,23 @@ func TestCompletion(t *testing.T) {
 			g.Expect(out.String()).To(Equal(want))
 		})
 	}
+}
+
+// TestWatch prints a row when it changes.
+func TestWatch(t *testing.T) {
+	g, s := NewWithT(t), kubetest.Start(t, kubetest.Fleet()...)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, done := gbytes.NewBuffer(), make(chan int)
+	cmd := root.HCP()
+	cmd.SetOut(out)
+	cmd.SetArgs([]string{"get", "nodepools", "workers", "-w", "--kubeconfig", s.Kubeconfig})
+	go func() { done <- root.Run(ctx, cmd, &bytes.Buffer{}) }()
+	g.Eventually(out).WithTimeout(time.Minute).Should(gbytes.Say(`workers  demo     Scaling  1/2 `))
+	pool := &hyperv1.NodePool{}
+	g.Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: "clusters", Name: "workers"}, pool)).To(Succeed())
+	g.Expect(s.Client.Delete(ctx, pool)).To(Succeed())
+	g.Eventually(out).WithTimeout(time.Minute).Should(gbytes.Say(`workers  demo     Deleted  1/2 `))
+	stop()
+	g.Expect(<-done).To(BeZero(), "an interruption is the end of a watch")
 }
