@@ -74,7 +74,8 @@ func machine() kind {
 			Short: "Show a machine with its cluster and NodePool",
 			Long: "Show a machine as a tree, below its NodePool and cluster. NAME is the name of the Machine, of its Node or of its " +
 				"host, the platform's id of the host, such as MAAS's system id, or its provider id.",
-			Example: "  hypershift describe machine demo-x7k2p-abcde\n  # By the system id in MAAS\n  hypershift describe machine wq4h8c",
+			Example: "  hypershift describe machine demo-x7k2p-abcde\n" +
+				"  # By the system id in MAAS\n  hypershift describe machine wq4h8c",
 		},
 		what:     "machine",
 		tree:     func(d *describe) func(context.Context, string) (*look.Branch, error) { return d.machineTree },

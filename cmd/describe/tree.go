@@ -38,8 +38,8 @@ func (d *describe) clusterTree(ctx context.Context, name string) (*look.Branch, 
 	}
 	// Machines whose NodePool is gone are still allocated.
 	for _, pool := range orphaned(machines, pools) {
-		branch := &look.Branch{Line: []look.Span{{Style: terminal.Bold, Text: "NodePool " + pool}, {Style: terminal.Bad, Text: "gone"}}}
-		branch.Children = d.ofMachines(machines, pool)
+		branch := &look.Branch{Children: d.ofMachines(machines, pool)}
+		branch.Line = []look.Span{{Style: terminal.Bold, Text: "NodePool " + pool}, {Style: terminal.Bad, Text: "gone"}}
 		root.Children = append(root.Children, branch)
 	}
 	return root, nil

@@ -152,7 +152,8 @@ func readMachines(ctx context.Context, g *get) ([]item, error) {
 	for i := range list {
 		m := &list[i]
 		h := ptr.Deref(m.Hardware, look.Hardware{})
-		items = append(items, item{key: client.ObjectKeyFromObject(m).String(), name: m.Name, object: &m.Machine, cells: []string{
+		key := client.ObjectKeyFromObject(m).String()
+		items = append(items, item{key: key, name: m.Name, object: &m.Machine, cells: []string{
 			m.HostedCluster.Namespace, m.Name, m.HostedCluster.Name, m.NodePool.Name, string(look.StateOfMachine(m)),
 			look.Or(h.Host), look.Or(h.ID), look.Or(m.Zone()), look.Or(h.State), look.Or(m.Status.NodeRef.Name),
 			look.Or(m.Spec.Version), look.Or(strings.Join(m.Addresses(), ",")), look.Or(h.Parent), look.Or(m.Spec.ProviderID),

@@ -57,7 +57,7 @@ func TestLogs(t *testing.T) {
 			g.Expect(said).To(ContainSubstring(tt.says))
 		})
 	}
-	t.Run("tells a tenant who can read the logs", func(t *testing.T) {
+	t.Run("says which right a tenant lacks", func(t *testing.T) {
 		g := NewWithT(t)
 		s.Refuse(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/namespaces/clusters-demo/") })
 		_, said, code := logs(t, s, "demo")

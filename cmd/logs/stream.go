@@ -26,7 +26,7 @@ const (
 	maxLine = 1 << 20
 )
 
-// screen prints whole lines of several containers.
+// screen prints complete lines of several containers.
 type screen struct {
 	lock        sync.Mutex
 	out, stderr io.Writer

@@ -57,7 +57,8 @@ func (r *Reader) ClusterAvailable(key client.ObjectKey) Check {
 			return progress.State{}, err
 		}
 		message := fmt.Sprintf("HostedCluster %s is %s", key, StateOfCluster(hc))
-		if hc.DeletionTimestamp.IsZero() && meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
+		available := meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable))
+		if available && hc.DeletionTimestamp.IsZero() {
 			return progress.State{Done: true, Message: message}, nil
 		}
 		return waiting(message, FindingOfCluster(hc)), nil
@@ -76,7 +77,8 @@ func (r *Reader) ClusterUpdated(key client.ObjectKey) Check {
 			message += " to be " + desired
 		}
 		progressing := meta.FindStatusCondition(hc.Status.Conditions, string(hyperv1.HostedClusterProgressing))
-		done := progressing != nil && progressing.Status == metav1.ConditionFalse && progressing.ObservedGeneration >= hc.Generation
+		done := progressing != nil && progressing.Status == metav1.ConditionFalse &&
+			progressing.ObservedGeneration >= hc.Generation
 		if done && hc.Status.Version != nil && len(hc.Status.Version.History) > 0 {
 			done = hc.Status.Version.History[0].State == configv1.CompletedUpdate
 		}
@@ -93,9 +95,12 @@ func (r *Reader) NodePoolReady(key client.ObjectKey) Check { return r.nodePool(k
 // NodePoolUpdated checks whether all nodes of a pool have the release and configuration of its spec.
 func (r *Reader) NodePoolUpdated(key client.ObjectKey) Check {
 	return r.nodePool(key, func(p *hyperv1.NodePool) bool {
-		for _, t := range []string{hyperv1.NodePoolUpdatingVersionConditionType, hyperv1.NodePoolUpdatingConfigConditionType} {
+		for _, t := range []string{
+			hyperv1.NodePoolUpdatingVersionConditionType, hyperv1.NodePoolUpdatingConfigConditionType,
+		} {
 			c := meta.FindStatusCondition(nodepool.Conditions(p), t)
-			if c == nil || c.Status != metav1.ConditionFalse || c.Reason == hyperv1.NodePoolInplaceUpgradeFailedReason || !observed(p, t) {
+			if c == nil || c.Status != metav1.ConditionFalse || !observed(p, t) ||
+				c.Reason == hyperv1.NodePoolInplaceUpgradeFailedReason {
 				return false
 			}
 		}
@@ -109,7 +114,8 @@ func (r *Reader) nodePool(key client.ObjectKey, done func(*hyperv1.NodePool) boo
 		if err != nil {
 			return progress.State{}, err
 		}
-		message := fmt.Sprintf("NodePool %s is %s, %s nodes, version %s", key, StateOfNodePool(pool), Nodes(pool), Or(pool.Status.Version))
+		message := fmt.Sprintf("NodePool %s is %s, %s nodes, version %s",
+			key, StateOfNodePool(pool), Nodes(pool), Or(pool.Status.Version))
 		if pool.DeletionTimestamp.IsZero() && done(pool) {
 			return progress.State{Done: true, Message: message}, nil
 		}

@@ -203,6 +203,7 @@ func in(namespace string) string {
 
 func sortByKey[T any](items []T, object func(*T) client.Object) {
 	slices.SortFunc(items, func(a, b T) int {
-		return strings.Compare(client.ObjectKeyFromObject(object(&a)).String(), client.ObjectKeyFromObject(object(&b)).String())
+		one, other := client.ObjectKeyFromObject(object(&a)), client.ObjectKeyFromObject(object(&b))
+		return strings.Compare(one.String(), other.String())
 	})
 }

@@ -163,7 +163,8 @@ func (m *Machine) Cause() *health.Finding {
 		return cause
 	}
 	switch clusterv1.MachinePhase(m.Status.Phase) {
-	case clusterv1.MachinePhasePending, clusterv1.MachinePhaseProvisioning, clusterv1.MachinePhaseProvisioned, clusterv1.MachinePhaseDeleting:
+	case clusterv1.MachinePhasePending, clusterv1.MachinePhaseProvisioning, clusterv1.MachinePhaseProvisioned,
+		clusterv1.MachinePhaseDeleting:
 		moving := *cause
 		moving.Progress = m.Hardware == nil || m.Hardware.Finding == nil
 		return &moving

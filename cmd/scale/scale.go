@@ -114,9 +114,12 @@ func (s *scale) refuse(pool *hyperv1.NodePool) error {
 	if pool.Spec.AutoScaling == nil {
 		return nil
 	}
-	const patch = "kubectl patch nodepool -n %s %s --type merge -p '{\"spec\":%s}'"
-	bounds := fmt.Sprintf(patch, pool.Namespace, pool.Name, fmt.Sprintf(`{"autoScaling":{"min":%d,"max":%d}}`, s.replicas, max(s.replicas, pool.Spec.AutoScaling.Max)))
-	off := fmt.Sprintf(patch, pool.Namespace, pool.Name, fmt.Sprintf(`{"autoScaling":null,"replicas":%d}`, s.replicas))
-	return fmt.Errorf("NodePool %s is autoscaled between %s nodes, so --replicas has no effect; change the bounds: %s; or end the autoscaling: %s",
-		key, look.Autoscaled(pool), bounds, off)
+	patch := func(spec string, args ...any) string {
+		return fmt.Sprintf("kubectl patch nodepool -n %s %s --type merge -p '{\"spec\":%s}'",
+			pool.Namespace, pool.Name, fmt.Sprintf(spec, args...))
+	}
+	most := max(s.replicas, pool.Spec.AutoScaling.Max)
+	return fmt.Errorf("NodePool %s is autoscaled between %s nodes, so --replicas has no effect; change the bounds: %s; "+
+		"or end the autoscaling: %s", key, look.Autoscaled(pool),
+		patch(`{"autoScaling":{"min":%d,"max":%d}}`, s.replicas, most), patch(`{"autoScaling":null,"replicas":%d}`, s.replicas))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status holds the command that shows a whole management cluster on one screen.
+// Package status holds the command that shows the state of a management cluster on one screen.
 package status
 
 import (
@@ -102,7 +102,8 @@ func readOperator(ctx context.Context, c client.Client, namespace string) (opera
 	key := client.ObjectKey{Namespace: namespace, Name: operatorName}
 	switch err := c.Get(ctx, key, deployment); {
 	case apierrors.IsNotFound(err):
-		return operator{problem: fmt.Sprintf("Deployment %s does not exist: run hypershift install, or set --namespace", key)}, nil
+		problem := fmt.Sprintf("Deployment %s does not exist: run hypershift install, or set --namespace", key)
+		return operator{problem: problem}, nil
 	case apierrors.IsForbidden(err):
 		return operator{problem: fmt.Sprintf("you have no right to read Deployment %s", key)}, nil
 	case err != nil:
@@ -174,7 +175,8 @@ func (s *screen) problems() [][]look.Span {
 		}
 	}
 	if s.operator.problem != "" {
-		faults = append(faults, []look.Span{{Style: terminal.Bold, Text: "Operator"}, {Style: terminal.Bad, Text: s.operator.problem}})
+		problem := look.Span{Style: terminal.Bad, Text: s.operator.problem}
+		faults = append(faults, []look.Span{{Style: terminal.Bold, Text: "Operator"}, problem})
 	}
 	for i := range s.clusters {
 		hc := &s.clusters[i]

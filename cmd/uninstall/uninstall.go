@@ -169,7 +169,7 @@ func (u *uninstall) remove(ctx context.Context, found *installation, report *pro
 	removed := 0
 	for _, obj := range found.remove {
 		uid, version := obj.GetUID(), obj.GetResourceVersion()
-		// An object that was changed meanwhile may belong to another product.
+		// An object that another client has replaced may belong to another product.
 		preconditions := client.Preconditions{UID: &uid}
 		if slices.Contains(guarded, obj.GetObjectKind().GroupVersionKind().Kind) {
 			preconditions.ResourceVersion = &version

@@ -140,7 +140,7 @@ func (u *upgrade) run(cmd *cobra.Command, prepare func(context.Context) (*step, 
 func (u *upgrade) execute(ctx context.Context, s *step, stderr io.Writer) error {
 	report := progress.New(stderr, clock.RealClock{})
 	if s.plan.blocked != nil {
-		return fmt.Errorf("%s is not changed: %w; --plan shows the whole upgrade", s.what, s.plan.blocked)
+		return fmt.Errorf("%s is not changed: %w; --plan shows more", s.what, s.plan.blocked)
 	}
 	for _, warning := range s.plan.warnings {
 		report.Printf("Warning: %s", warning)

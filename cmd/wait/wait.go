@@ -100,8 +100,8 @@ func nodePoolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "nodepool NAME", Aliases: []string{"np"},
 		Short: "Wait until a NodePool has a state",
-		Long: "Wait until a NodePool has a state: available or ready (it has its nodes), updated (all of them have the release and " +
-			"configuration of its spec), deleted, or condition=TYPE[=STATUS].",
+		Long: "Wait until a NodePool has a state. Available and ready mean that it has its nodes; updated, that all of them have the " +
+			"release and configuration of its spec. Others are deleted and condition=TYPE[=STATUS].",
 		Example: "  hypershift wait nodepool demo --for updated --timeout 2h\n" +
 			"  hypershift wait nodepool demo --for condition=UpdatingConfig=False",
 		Args: look.OneName("NodePool", "hypershift wait nodepool demo --for ready"),

@@ -33,18 +33,18 @@ func Fleet() []client.Object {
 	}
 	demo.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "10.0.0.9", Port: 6443}
 	demo.Status.Conditions = []metav1.Condition{
-		fleetCondition("ValidReleaseImage", "True", "AsExpected", ""), fleetCondition("Available", "True", "AsExpected", ""),
+		fleetCondition(string(hyperv1.ValidReleaseImage), "True", "AsExpected", ""), fleetCondition("Available", "True", "AsExpected", ""),
 		fleetCondition("Progressing", "False", "AsExpected", ""), fleetCondition("Degraded", "False", "AsExpected", ""),
 	}
 	young.Status.Conditions = []metav1.Condition{
 		fleetCondition("Available", "False", "PlatformCredentialsNotFound", "waiting"),
-		fleetCondition("PlatformCredentialsFound", "False", "PlatformCredentialsNotFound", "Secret \x1b[31mmaas\x1b[0m does not exist\ncreate it"),
+		fleetCondition(string(hyperv1.PlatformCredentialsFound), "False", "PlatformCredentialsNotFound", "Secret \x1b[31mmaas\x1b[0m does not exist\ncreate it"),
 	}
 	workers, elastic := fleetPool("workers", 2), fleetPool("elastic", 0)
 	workers.Status = hyperv1.NodePoolStatus{Replicas: 1, Version: "1.35.4", Conditions: []hyperv1.NodePoolCondition{
 		{Type: "Ready", Status: "False", Reason: "NoCapacity", Message: "1 of 2 machines", LastTransitionTime: fleetTime()},
-		{Type: "AllMachinesReady", Status: "False", Reason: "NoCapacity", Message: "no machine has 64 cores", LastTransitionTime: fleetTime()},
-		{Type: "UpdatingVersion", Status: "False", Reason: "AsExpected", LastTransitionTime: fleetTime()},
+		{Type: hyperv1.NodePoolAllMachinesReadyConditionType, Status: "False", Reason: "NoCapacity", Message: "no machine has 64 cores", LastTransitionTime: fleetTime()},
+		{Type: hyperv1.NodePoolUpdatingVersionConditionType, Status: "False", Reason: "AsExpected", LastTransitionTime: fleetTime()},
 	}}
 	elastic.Spec.Replicas, elastic.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](0), Max: 5}
 	elastic.Status = hyperv1.NodePoolStatus{Version: "1.35.4", Conditions: []hyperv1.NodePoolCondition{
@@ -86,7 +86,7 @@ func fleetMachine(name, phase, ready, host string) []client.Object {
 	machine.Annotations = map[string]string{hyperv1.NodePoolAnnotation: "clusters/workers"}
 	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "MaasMachine", Name: name}
 	machine.Status.Phase = phase
-	machine.Status.Conditions = []metav1.Condition{fleetCondition("InfrastructureReady", ready, "NoCapacity", "waiting")}
+	machine.Status.Conditions = []metav1.Condition{fleetCondition(clusterv1.InfrastructureReadyCondition, ready, "NoCapacity", "waiting")}
 	maas.Status.Conditions = []metav1.Condition{fleetCondition("Ready", ready, "NoCapacity", "no machine has 64 cores")}
 	if host != "" {
 		machine.Status.NodeRef.Name = host
