@@ -43,8 +43,8 @@ func cluster() kind {
 		cmd: &cobra.Command{
 			Use: "cluster NAME", Aliases: []string{"clusters", "hc", "hostedcluster"},
 			Short: "Show a cluster with its NodePools and machines",
-			Long: "Show a cluster as a tree: its NodePools, their Machines, and the host of each Machine. Each object has the " +
-				"first condition that is not as it should be, with its age.",
+			Long: "Show a cluster as a tree: its NodePools, their Machines, and the host of each Machine. Each object has " +
+				"the first condition that is not as it should be, with its age.",
 			Example: "  hypershift describe cluster demo\n  hypershift describe cluster demo -n team-a",
 		},
 		what:     "cluster",
@@ -72,8 +72,8 @@ func machine() kind {
 		cmd: &cobra.Command{
 			Use: "machine NAME", Aliases: []string{"machines"},
 			Short: "Show a machine with its cluster and NodePool",
-			Long: "Show a machine as a tree, below its NodePool and cluster. NAME is the name of the Machine, of its Node or of its " +
-				"host, the platform's id of the host, such as MAAS's system id, or its provider id.",
+			Long: "Show a machine as a tree, below its NodePool and cluster. NAME is the name of the Machine, of its Node " +
+				"or of its host, the platform's id of the host, such as MAAS's system id, or its provider id.",
 			Example: "  hypershift describe machine demo-x7k2p-abcde\n" +
 				"  # By the system id in MAAS\n  hypershift describe machine wq4h8c",
 		},

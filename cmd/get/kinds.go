@@ -112,8 +112,8 @@ func machines() kind {
 	return kind{
 		use: "machines [NAME...]", aliases: []string{"machine"},
 		short: "List the machines of hosted clusters",
-		long: "List the Machines of hosted clusters with the host that each runs on. The Machines are in the hosted namespaces: " +
-			"a user without rights there sees the NodePools only.",
+		long: "List the Machines of hosted clusters with the host that each runs on. The Machines are in the hosted " +
+			"namespaces: a user without rights there sees the NodePools only.",
 		example: `  # The machines of one cluster, with provider id and addresses
   hypershift get machines --cluster-name demo -o wide
   # Follow an installation

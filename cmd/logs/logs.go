@@ -45,13 +45,15 @@ func NewCommand() *cobra.Command {
 	l := &logs{}
 	cmd := &cobra.Command{
 		Use: "logs CLUSTER [COMPONENT]", Short: "Print the logs of a cluster's control plane",
-		Long: "Print the logs of all pods in the hosted namespace of a cluster, or of one component. Each line begins with pod and " +
-			"container. A component is named as in kubectl get controlplanecomponents; the name of a pod works too.",
+		Long: "Print the logs of all pods in the hosted namespace of a cluster, or of one component. Each line begins " +
+			"with pod and container. A component is named as in kubectl get controlplanecomponents; the name of a pod " +
+			"works too.",
 		Example: "  hypershift logs demo kube-apiserver --since 10m\n" +
 			"  # Follow all pods of the control plane\n  hypershift logs demo --follow --tail 0",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return exit.UsageError(errors.New("name a cluster, and a component if you want one, e.g. hypershift logs demo kube-apiserver"))
+				return exit.UsageError(errors.New("name a cluster, and a component if you want one, e.g. hypershift logs demo " +
+					"kube-apiserver"))
 			}
 			return nil
 		},
@@ -78,7 +80,8 @@ func (l *logs) run(cmd *cobra.Command, args []string) error {
 	case l.tail < -1:
 		return exit.UsageError(fmt.Errorf("--tail %d: use 0 or more, or -1 for all lines", l.tail))
 	case l.follow && l.previous:
-		return exit.UsageError(errors.New("--previous prints containers that have ended, so that there is nothing to follow: set one of them"))
+		return exit.UsageError(errors.New("--previous prints containers that have ended, so that there is nothing to " +
+			"follow: set one of them"))
 	}
 	if err := l.connect(); err != nil {
 		return err
@@ -143,17 +146,19 @@ func (l *logs) sources(ctx context.Context) ([]source, error) {
 // none says that no pod is selected, and which components exist.
 func (l *logs) none(pods []corev1.Pod) error {
 	if len(pods) == 0 {
-		return fmt.Errorf("namespace %s has no pods; the control plane of cluster %s/%s is not created yet: see hypershift describe cluster %s -n %s",
+		return fmt.Errorf("namespace %s has no pods; the control plane of cluster %s/%s is not created yet: see "+
+			"hypershift describe cluster %s -n %s",
 			l.namespace(), l.Namespace, l.cluster, l.cluster, l.Namespace)
 	}
-	return fmt.Errorf("cluster %s/%s has no component %q; use one of %s", l.Namespace, l.cluster, l.component, strings.Join(components(pods), ", "))
+	return fmt.Errorf("cluster %s/%s has no component %q; use one of %s",
+		l.Namespace, l.cluster, l.component, strings.Join(components(pods), ", "))
 }
 
 func (l *logs) pods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := l.clientset.CoreV1().Pods(l.namespace()).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("you have no right to list pods in namespace %s, which has the control plane of cluster %s/%s; "+
-			"ask an administrator of the management cluster for the logs", l.namespace(), l.Namespace, l.cluster)
+		return nil, fmt.Errorf("you have no right to list pods in namespace %s, which has the control plane of cluster "+
+			"%s/%s; ask an administrator of the management cluster for the logs", l.namespace(), l.Namespace, l.cluster)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of namespace %s: %w", l.namespace(), err)

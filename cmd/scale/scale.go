@@ -35,8 +35,8 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "nodepool NAME", Aliases: []string{"np"},
 		Short: "Change the number of nodes of a NodePool",
-		Long: "Change the number of nodes of a NodePool. A NodePool that the autoscaler scales is refused: change its bounds instead. " +
-			"Machines that are removed are drained and released.",
+		Long: "Change the number of nodes of a NodePool. A NodePool that the autoscaler scales is refused: change its " +
+			"bounds instead. Machines that are removed are drained and released.",
 		Example: "  hypershift scale nodepool demo --replicas 5\n" +
 			"  # Wait until the nodes are ready\n  hypershift scale nodepool demo --replicas 5 --wait --timeout 2h",
 		Args:              look.OneName("NodePool", "hypershift scale nodepool demo --replicas 3"),
@@ -121,5 +121,6 @@ func (s *scale) refuse(pool *hyperv1.NodePool) error {
 	most := max(s.replicas, pool.Spec.AutoScaling.Max)
 	return fmt.Errorf("NodePool %s is autoscaled between %s nodes, so --replicas has no effect; change the bounds: %s; "+
 		"or end the autoscaling: %s", key, look.Autoscaled(pool),
-		patch(`{"autoScaling":{"min":%d,"max":%d}}`, s.replicas, most), patch(`{"autoScaling":null,"replicas":%d}`, s.replicas))
+		patch(`{"autoScaling":{"min":%d,"max":%d}}`, s.replicas, most),
+		patch(`{"autoScaling":null,"replicas":%d}`, s.replicas))
 }

@@ -56,8 +56,8 @@ func NewCommand(hardware []look.HardwareReader) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of the management cluster on one screen",
-		Long: "Show what is not as it should be first, then the operator with its version, the clusters by state, the NodePools " +
-			"with their nodes, and the machines by phase.",
+		Long: "Show what is not as it should be first, then the operator with its version, the clusters by state, the " +
+			"NodePools with their nodes, and the machines by phase.",
 		Example: "  hypershift status",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -95,7 +95,9 @@ func (u *uninstall) find(ctx context.Context) (*installation, error) {
 }
 
 // addOwned adds the objects of some kinds that install has applied.
-func (u *uninstall) addOwned(ctx context.Context, found *installation, namespace string, kinds []schema.GroupVersionKind) error {
+func (u *uninstall) addOwned(
+	ctx context.Context, found *installation, namespace string, kinds []schema.GroupVersionKind,
+) error {
 	for _, gvk := range kinds {
 		objects, err := u.metadata(ctx, gvk, namespace)
 		if err != nil {
@@ -111,7 +113,9 @@ func (u *uninstall) addOwned(ctx context.Context, found *installation, namespace
 }
 
 // metadata lists objects without their content, which may be secret; none if the kind is not served.
-func (u *uninstall) metadata(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]metav1.PartialObjectMetadata, error) {
+func (u *uninstall) metadata(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string,
+) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := u.client.List(ctx, list, client.InNamespace(namespace))
@@ -156,8 +160,8 @@ func (u *uninstall) addCRDs(ctx context.Context, found *installation) error {
 		found.remove = append(found.remove, crd)
 	}
 	if len(used) > 0 {
-		return fmt.Errorf("the CRDs are in use, and their removal would delete all objects of their kinds, such as %s; delete these "+
-			"objects first, or leave out --crds", strings.Join(used, ", "))
+		return fmt.Errorf("the CRDs are in use, and their removal would delete all objects of their kinds, such as %s; "+
+			"delete these objects first, or leave out --crds", strings.Join(used, ", "))
 	}
 	return nil
 }
@@ -216,8 +220,8 @@ func otherManager(obj client.Object) string {
 
 // written are objects that Kubernetes and OpenShift create in each namespace.
 var written = []string{
-	"ConfigMap kube-root-ca.crt", "ConfigMap openshift-service-ca.crt", "ServiceAccount default", "ServiceAccount builder",
-	"ServiceAccount deployer",
+	"ConfigMap kube-root-ca.crt", "ConfigMap openshift-service-ca.crt", "ServiceAccount default",
+	"ServiceAccount builder", "ServiceAccount deployer",
 }
 
 // ofOthers reports whether an object in our namespace is of another product or user.

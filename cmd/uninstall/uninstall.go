@@ -43,9 +43,9 @@ func NewCommand() *cobra.Command {
 	u := &uninstall{}
 	cmd := &cobra.Command{
 		Use: "uninstall", Short: "Remove the operator from the management cluster",
-		Long: "Remove everything that install has written, and nothing else. The command refuses while hosted clusters or NodePools " +
-			"exist: their machines would stay allocated. The CRDs stay unless you set --crds. A namespace stays if it has objects " +
-			"of others.",
+		Long: "Remove everything that install has written, and nothing else. The command refuses while hosted clusters " +
+			"or NodePools exist: their machines would stay allocated. The CRDs stay unless you set --crds. A namespace " +
+			"stays if it has objects of others.",
 		Example: "  # Show what would be removed\n  hypershift uninstall --crds --dry-run\n" +
 			"  # Remove everything, in a script\n  hypershift uninstall --crds --yes",
 		Args: cobra.NoArgs,
@@ -53,7 +53,8 @@ func NewCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&u.namespace, "namespace", "hypershift", "namespace of the operator")
-	flags.BoolVar(&u.crds, "crds", false, "also remove the CRDs that install has written; refused while they have objects")
+	flags.BoolVar(&u.crds, "crds", false, "also remove the CRDs that install has written; refused while they have "+
+		"objects")
 	flags.BoolVar(&u.dryRun, "dry-run", false, "print what would be removed, and change nothing")
 	confirm.AddFlag(flags, &u.yes)
 	u.connection.AddFlags(flags)
@@ -62,7 +63,8 @@ func NewCommand() *cobra.Command {
 
 func (u *uninstall) run(cmd *cobra.Command, _ []string) error {
 	if !u.dryRun && !u.yes && !confirm.Terminal(cmd) {
-		return exit.UsageError(errors.New("uninstall asks on a terminal; in a script set --yes, or --dry-run to change nothing"))
+		return exit.UsageError(errors.New("uninstall asks on a terminal; in a script set --yes, or --dry-run to change " +
+			"nothing"))
 	}
 	var err error
 	if u.client, err = u.connection.Client(); err != nil {
@@ -111,8 +113,8 @@ func (u *uninstall) refuse(ctx context.Context) error {
 	if len(left) > most {
 		text += fmt.Sprintf(" and %d more", len(left)-most)
 	}
-	return fmt.Errorf("HyperShift is in use: there are %s; destroy the clusters first with hypershift destroy cluster, so that their "+
-		"machines are released", text)
+	return fmt.Errorf("HyperShift is in use: there are %s; destroy the clusters first with hypershift destroy "+
+		"cluster, so that their machines are released", text)
 }
 
 // list returns the names of the objects of a kind, at most limit unless it is 0; none if the kind is not served.
@@ -190,5 +192,6 @@ func (u *uninstall) remove(ctx context.Context, found *installation, report *pro
 
 // describe returns Kind namespace/name.
 func describe(obj client.Object) string {
-	return obj.GetObjectKind().GroupVersionKind().Kind + " " + strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/")
+	name := strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/")
+	return obj.GetObjectKind().GroupVersionKind().Kind + " " + name
 }

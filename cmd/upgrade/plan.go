@@ -48,8 +48,8 @@ func newPlan(what, from, before, image string, target *releaseinfo.ReleaseImage,
 		return p
 	}
 	p.to = "an unknown version"
-	p.warnings = append(p.warnings, fmt.Sprintf("the release cannot be read from here, so its version is not checked: %v; "+
-		"the operator checks it. Set --pull-secret or --ca-file to check it here", failure))
+	p.warnings = append(p.warnings, fmt.Sprintf("the release cannot be read from here, so its version is not "+
+		"checked: %v; the operator checks it. Set --pull-secret or --ca-file to check it here", failure))
 	return p
 }
 
@@ -57,18 +57,20 @@ func planCluster(
 	hc *hyperv1.HostedCluster, pools []hyperv1.NodePool, image string, target *releaseinfo.ReleaseImage, failure error,
 ) *plan {
 	running := look.CompletedVersion(hc)
-	p := newPlan("HostedCluster "+client.ObjectKeyFromObject(hc).String(), running, hc.Spec.Release.Image, image, target, failure)
+	what := "HostedCluster " + client.ObjectKeyFromObject(hc).String()
+	p := newPlan(what, running, hc.Spec.Release.Image, image, target, failure)
 	if target != nil && running != "" && hc.Annotations[hyperv1.SkipReleaseImageValidation] != "true" {
 		p.blocked = cmp.Or(releaseversion.Supported(target, running), releaseversion.Step(target, running))
 	}
 	upgradeable := string(hyperv1.ClusterVersionUpgradeable)
-	if c := meta.FindStatusCondition(hc.Status.Conditions, upgradeable); target != nil && c != nil && c.Status == "False" &&
-		!releaseversion.SameMinor(running, target.Version()) {
+	c := meta.FindStatusCondition(hc.Status.Conditions, upgradeable)
+	if target != nil && c != nil && c.Status == "False" && !releaseversion.SameMinor(running, target.Version()) {
 		f := health.Finding{Condition: *c}
 		p.warnings = append(p.warnings, "another minor version waits: "+f.String())
 	}
 	p.lines = []string{
-		"The pods of the control plane are replaced, etcd first: the release image changes from " + hc.Spec.Release.Image + ".",
+		"The pods of the control plane are replaced, etcd first.",
+		"The reason: the release image changes from " + hc.Spec.Release.Image + ".",
 		"No machine is replaced: each NodePool keeps its release until it is upgraded.",
 	}
 	if hc.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable {
@@ -122,10 +124,12 @@ func oldest(pool *hyperv1.NodePool, target *releaseinfo.ReleaseImage) string {
 func planNodePool(
 	pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, image string, target *releaseinfo.ReleaseImage, failure error,
 ) *plan {
-	p := newPlan("NodePool "+client.ObjectKeyFromObject(pool).String(), pool.Status.Version, pool.Spec.Release.Image, image, target, failure)
+	what := "NodePool " + client.ObjectKeyFromObject(pool).String()
+	p := newPlan(what, pool.Status.Version, pool.Spec.Release.Image, image, target, failure)
 	if completed := look.CompletedVersion(hc); target != nil && completed != "" {
-		p.blocked = cmp.Or(releaseversion.Newer(target.Version(), completed), releaseversion.Skew(target.Version(), completed),
-			back(pool.Status.Version, target.Version()))
+		version := target.Version()
+		p.blocked = cmp.Or(releaseversion.Newer(version, completed), releaseversion.Skew(version, completed),
+			back(pool.Status.Version, version))
 	}
 	if p.same {
 		p.lines = append(p.lines, "Nothing is replaced: the NodePool has this release image already.")
@@ -149,7 +153,8 @@ func back(from, to string) error {
 	if from == "" || releaseversion.SameMinor(from, to) || releaseversion.Oldest(from, to) == from {
 		return nil
 	}
-	return fmt.Errorf("nodes cannot go back from version %s to %s: choose a release of the same minor version or newer", from, to)
+	return fmt.Errorf("nodes cannot go back from version %s to %s: choose a release of the same minor version or "+
+		"newer", from, to)
 }
 
 // rolls says which machines an upgrade replaces or updates.
@@ -160,7 +165,8 @@ func rolls(pool *hyperv1.NodePool) string {
 		if in := pool.Spec.Management.InPlace; in != nil && in.MaxUnavailable != nil {
 			most = *in.MaxUnavailable
 		}
-		return fmt.Sprintf("%s to update in place (InPlace), at most %s at a time: each node is drained, and no machine is installed again.",
+		return fmt.Sprintf("%s to update in place (InPlace), at most %s at a time: each node is drained, and no machine "+
+			"is installed again.",
 			machines, most.String())
 	}
 	replace := pool.Spec.Management.Replace
@@ -176,13 +182,14 @@ func rolls(pool *hyperv1.NodePool) string {
 			unavailable = *replace.RollingUpdate.MaxUnavailable
 		}
 	}
-	return fmt.Sprintf("%s to replace (Replace): each is drained and released, and another one is installed. At most %s more and %s "+
-		"fewer machines than desired at a time.", machines, surge.String(), unavailable.String())
+	return fmt.Sprintf("%s to replace (Replace): each is drained and released, and another one is installed. At most "+
+		"%s more and %s fewer machines than desired at a time.", machines, surge.String(), unavailable.String())
 }
 
 // print prints the plan.
 func (p *plan) print(out io.Writer) error {
-	errs := []error{look.PrintLine(out, "", look.Span{Style: terminal.Bold, Text: fmt.Sprintf("%s: %s to %s", p.what, p.from, p.to)})}
+	title := fmt.Sprintf("%s: %s to %s", p.what, p.from, p.to)
+	errs := []error{look.PrintLine(out, "", look.Span{Style: terminal.Bold, Text: title})}
 	errs = append(errs, look.PrintLine(out, "", look.Span{Text: "Release image " + p.image}))
 	if p.blocked != nil {
 		errs = append(errs, look.PrintLine(out, "", look.Span{Style: terminal.Bad, Text: "Refused: " + p.blocked.Error()}))

@@ -57,11 +57,13 @@ func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cluster NAME", Aliases: []string{"hc", "hostedcluster"},
 		Short: "Change the release of a cluster's control plane",
-		Long: "Change the release of a cluster. Its control plane is upgraded; the NodePools keep their release until you upgrade " +
-			"them. With --plan the command prints what the upgrade replaces, and which NodePools would be too old, and changes nothing.",
+		Long: "Change the release of a cluster. Its control plane is upgraded; the NodePools keep their release until " +
+			"you upgrade them. With --plan the command prints what the upgrade replaces, and which NodePools would be too " +
+			"old, and changes nothing.",
 		Example: "  hypershift upgrade cluster demo --release-image registry.example.com/release:1.36.3 --plan\n" +
 			"  hypershift upgrade cluster demo --release-image registry.example.com/release:1.36.3 --wait",
-		Args:              look.OneName("cluster", "hypershift upgrade cluster demo --release-image registry.example.com/release:1.36.3"),
+		Args: look.OneName("cluster", "hypershift upgrade cluster demo --release-image "+
+			"registry.example.com/release:1.36.3"),
 		ValidArgsFunction: u.CompleteClusters(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if u.image == "" {
@@ -79,8 +81,8 @@ func nodePoolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "nodepool NAME", Aliases: []string{"np"},
 		Short: "Change the release of a NodePool's nodes",
-		Long: "Change the release of a NodePool. Its machines are replaced or updated in place, as its upgrade type says. With --plan " +
-			"the command prints which machines, and changes nothing.",
+		Long: "Change the release of a NodePool. Its machines are replaced or updated in place, as its upgrade type " +
+			"says. With --plan the command prints which machines, and changes nothing.",
 		Example: "  # To the release of its cluster\n  hypershift upgrade nodepool demo --plan\n" +
 			"  hypershift upgrade nodepool demo --wait",
 		Args:              look.OneName("NodePool", "hypershift upgrade nodepool demo --plan"),
@@ -161,7 +163,9 @@ func (u *upgrade) execute(ctx context.Context, s *step, stderr io.Writer) error 
 }
 
 // lookup reads the release. The credentials are those of the cluster's pull secret, if the user may read it.
-func (u *upgrade) lookup(ctx context.Context, hc *hyperv1.HostedCluster, image string) (*releaseinfo.ReleaseImage, error) {
+func (u *upgrade) lookup(
+	ctx context.Context, hc *hyperv1.HostedCluster, image string,
+) (*releaseinfo.ReleaseImage, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: hc.Namespace, Name: hc.Spec.PullSecret.Name}
 	if err := u.client.Get(ctx, key, secret); err != nil {
@@ -200,7 +204,8 @@ func (u *upgrade) cluster(ctx context.Context, name string) (*step, error) {
 	}
 	return &step{
 		what: "HostedCluster " + key.String(), plan: planCluster(hc, pools, u.image, target, err), apply: apply,
-		done: u.reader.ClusterUpdated(key), follow: fmt.Sprintf("hypershift wait cluster %s -n %s --for updated", name, u.Namespace),
+		done:   u.reader.ClusterUpdated(key),
+		follow: fmt.Sprintf("hypershift wait cluster %s -n %s --for updated", name, u.Namespace),
 	}, nil
 }
 
@@ -238,6 +243,7 @@ func (u *upgrade) nodePool(ctx context.Context, name string) (*step, error) {
 	}
 	return &step{
 		what: "NodePool " + key.String(), plan: planNodePool(pool, hc, image, target, err), apply: apply,
-		done: u.reader.NodePoolUpdated(key), follow: fmt.Sprintf("hypershift wait nodepool %s -n %s --for updated", name, u.Namespace),
+		done:   u.reader.NodePoolUpdated(key),
+		follow: fmt.Sprintf("hypershift wait nodepool %s -n %s --for updated", name, u.Namespace),
 	}, nil
 }

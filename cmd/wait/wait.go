@@ -69,8 +69,8 @@ func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cluster NAME", Aliases: []string{"hc", "hostedcluster"},
 		Short: "Wait until a cluster has a state",
-		Long: "Wait until a cluster has a state: available (its control plane serves), updated (it has completed the release in " +
-			"its spec), deleted, or condition=TYPE[=STATUS].",
+		Long: "Wait until a cluster has a state: available (its control plane serves), updated (it has completed the " +
+			"release in its spec), deleted, or condition=TYPE[=STATUS].",
 		Example: "  hypershift wait cluster demo --for available --timeout 30m\n" +
 			"  hypershift wait cluster demo --for condition=EtcdBackupSucceeded",
 		Args: look.OneName("cluster", "hypershift wait cluster demo --for available"),
@@ -100,8 +100,8 @@ func nodePoolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "nodepool NAME", Aliases: []string{"np"},
 		Short: "Wait until a NodePool has a state",
-		Long: "Wait until a NodePool has a state. Available and ready mean that it has its nodes; updated, that all of them have the " +
-			"release and configuration of its spec. Others are deleted and condition=TYPE[=STATUS].",
+		Long: "Wait until a NodePool has a state. Available and ready mean that it has its nodes; updated, that all of " +
+			"them have the release and configuration of its spec. Others are deleted and condition=TYPE[=STATUS].",
 		Example: "  hypershift wait nodepool demo --for updated --timeout 2h\n" +
 			"  hypershift wait nodepool demo --for condition=UpdatingConfig=False",
 		Args: look.OneName("NodePool", "hypershift wait nodepool demo --for ready"),
