@@ -68,16 +68,30 @@ func planCluster(
 		f := health.Finding{Condition: *c}
 		p.warnings = append(p.warnings, "another minor version waits: "+f.String())
 	}
+	if hc.Spec.ControlPlaneRelease != nil {
+		p.warnings = append(p.warnings, fmt.Sprintf("the control plane keeps the release of spec.controlPlaneRelease, %s; "+
+			"change or remove that field to upgrade it", hc.Spec.ControlPlaneRelease.Image))
+	}
+	p.warnIfPaused(look.StateOfCluster(hc))
 	p.lines = []string{
 		"The pods of the control plane are replaced, etcd first.",
 		"The reason: the release image changes from " + hc.Spec.Release.Image + ".",
 		"No machine is replaced: each NodePool keeps its release until it is upgraded.",
 	}
-	if hc.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable {
+	if p.same {
+		p.lines = []string{"Nothing is replaced: the cluster has this release image already."}
+	} else if hc.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable {
 		p.lines = append(p.lines, "The API is away for short times: the cluster is not highly available.")
 	}
 	p.addPools(pools, target)
 	return p
+}
+
+// warnIfPaused warns about an object that the operator does not change now.
+func (p *plan) warnIfPaused(state look.State) {
+	if state == look.Paused {
+		p.warnings = append(p.warnings, "it is paused: the upgrade begins when spec.pausedUntil is over")
+	}
 }
 
 // addPools adds what the upgrade of the control plane means for each pool.
@@ -131,6 +145,7 @@ func planNodePool(
 		p.blocked = cmp.Or(releaseversion.Newer(version, completed), releaseversion.Skew(version, completed),
 			back(pool.Status.Version, version))
 	}
+	p.warnIfPaused(look.StateOfNodePool(pool))
 	if p.same {
 		p.lines = append(p.lines, "Nothing is replaced: the NodePool has this release image already.")
 	} else {
