@@ -255,9 +255,9 @@ func TestLookCountsOwnPoolsOnly(t *testing.T) {
 	own.Namespace, other.Namespace = "clusters", "clusters"
 	own.Spec.ClusterName, other.Spec.ClusterName = "demo", "another"
 	c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(hc, &own, &other).Build()
-	state, err := look(t.Context(), c, client.ObjectKeyFromObject(hc))
+	state, err := readState(t.Context(), c, client.ObjectKeyFromObject(hc))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(state.Done).To(BeTrue())
-	_, err = look(t.Context(), c, client.ObjectKey{Namespace: "clusters", Name: "gone"})
+	_, err = readState(t.Context(), c, client.ObjectKey{Namespace: "clusters", Name: "gone"})
 	g.Expect(err).To(HaveOccurred())
 }

@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/confirm"
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/look"
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
@@ -32,6 +34,7 @@ type destroy struct {
 	infraID        string
 	gracePeriod    time.Duration
 	cloudResources bool
+	yes            bool
 }
 
 // NewDestroyCommand returns the command `destroy cluster <platform>`.
@@ -40,8 +43,11 @@ func NewDestroyCommand(platform hyperv1.PlatformType) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   strings.ToLower(string(platform)),
 		Short: "Destroy a hosted cluster of platform " + string(platform) + " and release its machines",
-		Args:  cobra.NoArgs,
-		RunE:  d.run,
+		Long: "Destroy a hosted cluster, with its NodePools and all data of its control plane, and release its machines. On a " +
+			"terminal, the command shows what it destroys, and asks for the name of the cluster.",
+		Example: "  hypershift destroy cluster " + strings.ToLower(string(platform)) + " --name demo",
+		Args:    cobra.NoArgs,
+		RunE:    d.run,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&d.name, "name", "", "name of the cluster (required)")
@@ -49,7 +55,9 @@ func NewDestroyCommand(platform hyperv1.PlatformType) *cobra.Command {
 	flags.StringVar(&d.infraID, "infra-id", "", "infrastructure id of the cluster (default: read from the HostedCluster)")
 	flags.DurationVar(&d.gracePeriod, "cluster-grace-period", 10*time.Minute, "longest wait until the cluster is gone")
 	flags.BoolVar(&d.cloudResources, "destroy-cloud-resources", true, "also remove what the guest cluster made outside of itself, such as load balancers")
+	confirm.AddFlag(flags, &d.yes)
 	d.connection.AddFlags(flags)
+	_ = cmd.RegisterFlagCompletionFunc("name", look.CompleteClustersOf(&d.connection, &d.namespace))
 	return cmd
 }
 
@@ -61,7 +69,35 @@ func (d *destroy) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if !d.yes && confirm.Terminal(cmd) {
+		if err := d.ask(cmd, c); err != nil {
+			return err
+		}
+	}
 	return d.destroy(cmd.Context(), c, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
+}
+
+// ask shows what the command destroys, and asks for the name of the cluster. It asks nothing if there is no cluster.
+func (d *destroy) ask(cmd *cobra.Command, c client.Client) error {
+	reader, key := look.New(c, nil), client.ObjectKey{Namespace: d.namespace, Name: d.name}
+	hc, err := reader.HostedCluster(cmd.Context(), key)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pools, err := reader.NodePools(cmd.Context(), d.namespace, d.name)
+	if err != nil {
+		return err
+	}
+	goes := []string{fmt.Sprintf("HostedCluster %s, platform %s, version %s, with all data in its etcd",
+		key, hc.Spec.Platform.Type, look.Or(look.CompletedVersion(hc)))}
+	for i := range pools {
+		goes = append(goes, fmt.Sprintf("NodePool %s with %s nodes: its machines are released, and their disks may be erased",
+			pools[i].Name, look.Nodes(&pools[i])))
+	}
+	return confirm.Ask(cmd, confirm.Question{Name: d.name, What: "destroy HostedCluster " + key.String(), Goes: goes})
 }
 
 func (d *destroy) destroy(ctx context.Context, c client.Client, report *progress.Reporter) error {
@@ -126,16 +162,16 @@ func lookGone(ctx context.Context, c client.Client, key client.ObjectKey) (progr
 		return progress.State{}, fmt.Errorf("read HostedCluster %s: %w", key, err)
 	}
 	message := fmt.Sprintf("waiting for finalizers %s", strings.Join(hc.Finalizers, ", "))
-	for _, condition := range hc.Status.Conditions {
-		switch condition.Type {
+	for _, c := range hc.Status.Conditions {
+		switch c.Type {
 		case string(hyperv1.HostedClusterAvailable):
 			// For a deleted cluster, the condition names what the deletion waits for. Before the operator has observed the
 			// deletion, the condition is outdated.
-			if condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == hc.Generation {
-				message += "; " + condition.Message
+			if c.Status == metav1.ConditionFalse && c.ObservedGeneration == hc.Generation {
+				message += "; " + c.Message
 			}
 		case string(hyperv1.HostedClusterDestroyed), string(hyperv1.CloudResourcesDestroyed):
-			message += fmt.Sprintf("; %s is %s (%s): %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+			message += fmt.Sprintf("; %s is %s (%s): %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
 	return progress.State{Message: message}, nil

@@ -21,7 +21,7 @@ import (
 func (c *create) waitReady(ctx context.Context, report *progress.Reporter) error {
 	key := client.ObjectKey{Namespace: c.namespace, Name: c.name}
 	err := report.Wait(ctx, "HostedCluster "+key.String(), c.timeout, pollInterval, func(ctx context.Context) (progress.State, error) {
-		return look(ctx, c.client, key)
+		return readState(ctx, c.client, key)
 	})
 	if err != nil {
 		return fmt.Errorf("%w; look further with: kubectl describe hostedcluster,nodepool -n %s", err, c.namespace)
@@ -30,7 +30,7 @@ func (c *create) waitReady(ctx context.Context, report *progress.Reporter) error
 	return nil
 }
 
-func look(ctx context.Context, c client.Client, key client.ObjectKey) (progress.State, error) {
+func readState(ctx context.Context, c client.Client, key client.ObjectKey) (progress.State, error) {
 	hc := &hyperv1.HostedCluster{}
 	if err := c.Get(ctx, key, hc); err != nil {
 		return progress.State{}, fmt.Errorf("read HostedCluster %s: %w", key, err)

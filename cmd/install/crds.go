@@ -97,7 +97,7 @@ func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.Cus
 			}
 			continue
 		}
-		if appliedByUs(existing) {
+		if Owns(existing) {
 			continue
 		}
 		if !serves(existing, capiVersion) {
@@ -107,15 +107,6 @@ func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.Cus
 		others[crd.Name] = true
 	}
 	return others, nil
-}
-
-func appliedByUs(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, entry := range crd.ManagedFields {
-		if entry.Manager == FieldOwner && entry.Subresource == "" {
-			return true
-		}
-	}
-	return false
 }
 
 func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {

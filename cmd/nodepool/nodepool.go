@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/confirm"
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
@@ -185,6 +186,7 @@ type destroy struct {
 	name, namespace string
 	clusterName     string
 	timeout         time.Duration
+	yes             bool
 }
 
 // NewDestroyCommand returns the command `destroy nodepool`.
@@ -193,13 +195,17 @@ func NewDestroyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodepool",
 		Short: "Destroy a NodePool and release its machines",
-		Args:  cobra.NoArgs,
-		RunE:  d.run,
+		Long: "Destroy a NodePool and release its machines. On a terminal, the command shows what it destroys, and asks for the " +
+			"name of the NodePool.",
+		Example: "  hypershift destroy nodepool --name demo",
+		Args:    cobra.NoArgs,
+		RunE:    d.run,
 	}
 	cmd.Flags().StringVar(&d.name, "name", "", "name of the NodePool (required)")
 	cmd.Flags().StringVar(&d.namespace, "namespace", "clusters", "namespace of the NodePool")
 	cmd.Flags().StringVar(&d.clusterName, "cluster-name", "", "name of the cluster; when set, the NodePool must belong to it")
 	cmd.Flags().DurationVar(&d.timeout, "timeout", 30*time.Minute, "longest wait until the NodePool is gone")
+	confirm.AddFlag(cmd.Flags(), &d.yes)
 	d.connection.AddFlags(cmd.Flags())
 	return cmd
 }
@@ -212,7 +218,26 @@ func (d *destroy) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if !d.yes && confirm.Terminal(cmd) {
+		if err := d.ask(cmd, c); err != nil {
+			return err
+		}
+	}
 	return d.destroy(cmd.Context(), c, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
+}
+
+// ask shows what the command destroys, and asks for the name of the pool. It asks nothing if there is no pool.
+func (d *destroy) ask(cmd *cobra.Command, c client.Client) error {
+	pool, key := &hyperv1.NodePool{}, client.ObjectKey{Namespace: d.namespace, Name: d.name}
+	switch err := c.Get(cmd.Context(), key, pool); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read NodePool %s: %w", key, err)
+	}
+	goes := fmt.Sprintf("NodePool %s of cluster %s with %s: its machines are released, and their disks may be erased",
+		key, pool.Spec.ClusterName, condition.Count(int(pool.Status.Replicas), "node"))
+	return confirm.Ask(cmd, confirm.Question{Name: d.name, What: "destroy NodePool " + key.String(), Goes: []string{goes}})
 }
 
 func (d *destroy) destroy(ctx context.Context, c client.Client, report *progress.Reporter) error {

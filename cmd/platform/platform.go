@@ -7,6 +7,7 @@ import (
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/install"
+	"github.com/openshift/hypershift/cmd/look"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform/agent"
 	"github.com/openshift/hypershift/cmd/platform/aws"
@@ -24,6 +25,8 @@ type Platform struct {
 	Install func() install.Part
 	// Doctor creates the platform's part of `doctor`; nil if it has none.
 	Doctor func() doctor.Part
+	// Hardware reads the platform's machines; nil if the platform reports none.
+	Hardware look.HardwareReader
 	// Developer platforms are available in hypershift only, not in hcp.
 	Developer bool
 }
@@ -33,7 +36,7 @@ func All() []Platform {
 	return []Platform{
 		{
 			Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} },
-			Install: maas.NewInstall, Doctor: maas.NewDoctor,
+			Install: maas.NewInstall, Doctor: maas.NewDoctor, Hardware: maas.Hardware{},
 		},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} },
@@ -64,4 +67,15 @@ func DoctorParts() []doctor.Part {
 		}
 	}
 	return parts
+}
+
+// Hardware returns the reader of each platform's machines.
+func Hardware() []look.HardwareReader {
+	var readers []look.HardwareReader
+	for _, p := range All() {
+		if p.Hardware != nil {
+			readers = append(readers, p.Hardware)
+		}
+	}
+	return readers
 }

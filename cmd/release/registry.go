@@ -88,9 +88,32 @@ func (r *registryFlags) lookup(ctx context.Context, image string) (*releaseinfo.
 	if err != nil {
 		return nil, exit.UsageError(err)
 	}
+	return r.lookupWith(ctx, image, ca, pullSecret)
+}
+
+func (r *registryFlags) lookupWith(ctx context.Context, image string, ca, pullSecret []byte) (*releaseinfo.ReleaseImage, error) {
 	provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: ca, Insecure: r.insecure, Keychain: authn.DefaultKeychain})
 	if err != nil {
 		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
 	}
 	return provider.Lookup(ctx, image, pullSecret)
+}
+
+// Registry reads release payloads for the commands of other packages.
+type Registry struct{ flags registryFlags }
+
+// AddFlags adds the flags for the access to registries.
+func (r *Registry) AddFlags(flags *pflag.FlagSet) { r.flags.addFlags(flags) }
+
+// Lookup reads a release payload. pullSecret is the content of a .dockerconfigjson, which the flag --pull-secret
+// replaces; nil means what docker login or podman login wrote.
+func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) (*releaseinfo.ReleaseImage, error) {
+	ca, given, err := r.flags.read()
+	if err != nil {
+		return nil, exit.UsageError(err)
+	}
+	if len(given) > 0 {
+		pullSecret = given
+	}
+	return r.flags.lookupWith(ctx, image, ca, pullSecret)
 }

@@ -21,18 +21,28 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/backup"
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/describe"
 	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/dump"
 	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/get"
 	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/kubeconfig"
+	"github.com/openshift/hypershift/cmd/logs"
 	"github.com/openshift/hypershift/cmd/lxdhost"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform"
 	"github.com/openshift/hypershift/cmd/release"
 	"github.com/openshift/hypershift/cmd/restore"
+	"github.com/openshift/hypershift/cmd/scale"
+	"github.com/openshift/hypershift/cmd/status"
+	"github.com/openshift/hypershift/cmd/uninstall"
+	"github.com/openshift/hypershift/cmd/upgrade"
 	"github.com/openshift/hypershift/cmd/version"
+	"github.com/openshift/hypershift/cmd/wait"
+	"github.com/openshift/hypershift/support/skew"
 	"github.com/openshift/hypershift/support/terminal"
+	revision "github.com/openshift/hypershift/support/version"
 )
 
 // Hypershift returns the program for administrators and developers of a management cluster.
@@ -45,7 +55,8 @@ func Hypershift() *cobra.Command {
 	drains.AddCommand(lxdhost.NewDrainCommand())
 	restores := group("restore", "Restore a hosted cluster from a backup")
 	restores.AddCommand(restore.NewCommand())
-	cmd.AddCommand(doctor.NewCommand(platform.DoctorParts()...), install.NewCommand(platform.InstallParts), release.NewCommand(), dumps, drains, restores)
+	cmd.AddCommand(doctor.NewCommand(platform.DoctorParts()...), install.NewCommand(platform.InstallParts), release.NewCommand(),
+		dumps, drains, restores, status.NewCommand(platform.Hardware()), uninstall.NewCommand())
 	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
 	return cmd
 }
@@ -61,6 +72,7 @@ func newRoot(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:               name,
 		Short:             short,
+		Version:           fmt.Sprintf("%s, revision %s", skew.Version, revision.Commit()),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -86,7 +98,23 @@ func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 	destroy := group("destroy", "Destroy clusters and NodePools")
 	destroy.AddCommand(destroyCluster, nodepool.NewDestroyCommand())
 	root.AddCommand(create, destroy, version.NewCommand())
+	addDaily(root)
 	return create
+}
+
+// addDaily adds the commands for clusters that exist.
+func addDaily(root *cobra.Command) {
+	gets := group("get", "List clusters, NodePools, machines and releases")
+	gets.AddCommand(get.Commands(platform.Hardware())...)
+	describes := group("describe", "Show a cluster, a NodePool or a machine as a tree")
+	describes.AddCommand(describe.Commands(platform.Hardware())...)
+	scales := group("scale", "Change the number of nodes of a NodePool")
+	scales.AddCommand(scale.NewCommand())
+	waits := group("wait", "Wait until a cluster or a NodePool has a state")
+	waits.AddCommand(wait.Commands()...)
+	upgrades := group("upgrade", "Change the release of a cluster or a NodePool")
+	upgrades.AddCommand(upgrade.Commands()...)
+	root.AddCommand(gets, describes, scales, waits, upgrades, logs.NewCommand())
 }
 
 // group returns a command that only contains others. By default, Cobra answers a mistyped subcommand with help and
@@ -104,10 +132,23 @@ func group(use, short string) *cobra.Command {
 			case strings.HasPrefix(args[0], "-"):
 				return exit.UsageError(fmt.Errorf("%s needs a command before %s; see %s --help", path, args[0], path))
 			default:
-				return exit.UsageError(fmt.Errorf("unknown command %q for %q; see %s --help", args[0], path, path))
+				return exit.UsageError(fmt.Errorf("unknown command %q for %q; %ssee %s --help", args[0], path, meant(cmd, args[0]), path))
 			}
 		},
 	}
+}
+
+// maxDistance is the number of typing mistakes up to which a command is suggested.
+const maxDistance = 2
+
+// meant suggests the commands that a mistyped one resembles, as the beginning of a remedy; empty if there are none.
+func meant(cmd *cobra.Command, typed string) string {
+	cmd.SuggestionsMinimumDistance = maxDistance
+	names := cmd.SuggestionsFor(typed)
+	if len(names) == 0 {
+		return ""
+	}
+	return "use " + strings.Join(names, " or ") + ", or "
 }
 
 // Main runs a program and returns its exit code.

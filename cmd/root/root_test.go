@@ -465,7 +465,7 @@ func TestHCP(t *testing.T) {
 	for _, sub := range cmd.Commands() {
 		names = append(names, sub.Name())
 	}
-	g.Expect(names).To(ConsistOf("create", "destroy", "version"))
+	g.Expect(names).To(ConsistOf("create", "describe", "destroy", "get", "logs", "scale", "upgrade", "version", "wait"))
 	create, _, err := cmd.Find([]string{"create", "cluster", "maas"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(create.Flag("control-plane-availability-policy").DefValue).To(Equal("HighlyAvailable"))

@@ -24,14 +24,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
@@ -40,6 +43,8 @@ func kinds() map[schema.GroupVersion]map[string]bool {
 	return map[schema.GroupVersion]map[string]bool{
 		corev1.SchemeGroupVersion:      {"ConfigMap": true, "Secret": true, "Pod": true, "Event": true, "Namespace": false, "Node": false, "PersistentVolume": false},
 		{Group: "apps", Version: "v1"}: {"Deployment": true, "DaemonSet": true},
+		clusterv1.GroupVersion:         {"Machine": true},
+		infrav1.GroupVersion:           {"MaasMachine": true},
 		hyperv1.GroupVersion: {
 			"HostedCluster": true, "HostedControlPlane": true, "NodePool": true, "HCPEtcdBackup": true,
 		},
@@ -268,12 +273,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, about *target) (a
 	return s.write(r, obj)
 }
 
-// write creates or applies the object of the request.
+// write creates, patches or applies the object of the request.
 func (s *Server) write(r *http.Request, obj *unstructured.Unstructured) (any, error) {
 	ctx := r.Context()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
+	}
+	if r.Header.Get("Content-Type") == string(types.MergePatchType) {
+		return obj.Object, s.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, body))
 	}
 	if err := decode(r.Header.Get("Content-Type"), body, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -288,7 +296,7 @@ func (s *Server) write(r *http.Request, obj *unstructured.Unstructured) (any, er
 		return obj.Object, err
 	}
 	if r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
-		return nil, apierrors.NewBadRequest("only server-side apply is served")
+		return nil, apierrors.NewBadRequest("only server-side apply and merge patches are served")
 	}
 	if query.Get("dryRun") != "" {
 		return obj.Object, nil
