@@ -5,10 +5,13 @@ package confirm_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,10 +71,8 @@ func TestDestroy(t *testing.T) {
 			g.Expect(root.Run(t.Context(), cmd, program)).To(Equal(tt.code))
 			err = s.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "workers"}, &hyperv1.NodePool{})
 			g.Expect(err == nil).To(Equal(tt.exists))
-			screen := make([]byte, 1<<16)
-			n, err := user.Read(screen)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(string(screen[:n])).To(ContainSubstring(tt.shows))
+			screen := gbytes.BufferReader(user)
+			g.Eventually(screen).WithTimeout(time.Minute).Should(gbytes.Say(regexp.QuoteMeta(tt.shows)))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -65,9 +66,12 @@ func (d *describe) nodePoolTree(ctx context.Context, name string) (*look.Branch,
 	}
 	branch := d.ofNodePool(pool)
 	hc, err := d.reader.HostedCluster(ctx, d.Key(pool.Spec.ClusterName))
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		branch.Findings = append(branch.Findings, look.Span{Style: terminal.Bad, Text: err.Error()})
 		return branch, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	machines, err := d.reader.Machines(ctx, []hyperv1.HostedCluster{*hc})
 	if err != nil {

@@ -50,7 +50,7 @@ func (s State) Style() terminal.Style {
 	switch s {
 	case Available, Ready, State(clusterv1.MachinePhaseRunning):
 		return terminal.Good
-	case Blocked, Degraded, Unavailable, NotReady, State(clusterv1.MachinePhaseFailed):
+	case Blocked, Degraded, Unavailable, NotReady:
 		return terminal.Bad
 	}
 	return terminal.Attention

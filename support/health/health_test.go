@@ -84,9 +84,11 @@ func TestDocumented(t *testing.T) {
 			for _, e := range tt.expected {
 				good[e.Type] = string(e.Good)
 			}
+			inTable := false
 			for line := range strings.Lines(tt.page) {
 				cells := strings.Split(line, "|")
-				if len(cells) < 4 {
+				inTable = len(cells) > 3 && (inTable || strings.TrimSpace(cells[2]) == "good")
+				if !inTable {
 					continue
 				}
 				status, _, _ := strings.Cut(strings.TrimSpace(cells[2]), " ")

@@ -28,7 +28,7 @@ func Is(stream any) bool {
 		return Is(w.to)
 	}
 	file, ok := stream.(interface{ Fd() uintptr })
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // File descriptors are small.
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Styled reports whether a writer displays styles: it is a terminal, and the environment has neither NO_COLOR nor
