@@ -43,7 +43,7 @@ type Machine struct {
 	// Cause is the reason for which the machine fails; empty if it does not.
 	Cause string
 	// Gone reports that nothing healthy can be lost, because the platform has no such machine any more, or because an
-	// administrator asked for the replacement. HostLost reports that the platform has lost the host of the machine.
+	// administrator requested the replacement. HostLost reports that the platform has lost the host of the machine.
 	Gone, HostLost bool
 	// WithoutNetwork reports that the Node is not Ready because its pods have no network.
 	WithoutNetwork bool

@@ -28,8 +28,8 @@ const (
 	longest = 10 * time.Minute
 )
 
-// Turns gives turns to control planes. They are in memory only: after a restart of the operator, the control planes that
-// still have to change ask again. A nil Turns has no limit. It is safe for concurrent use.
+// Turns gives turns to control planes. They are in memory only: after a restart of the operator, the control planes
+// that still have to change request a turn again. A nil Turns has no limit. It is safe for concurrent use.
 type Turns struct {
 	most  int
 	clock clock.PassiveClock

@@ -41,8 +41,7 @@ type Own interface {
 	Contains(at netip.AddrPort) bool
 }
 
-// RefusedError reports a connection that a Guard blocked before it was made. It does not reveal the address that a name
-// resolves to.
+// RefusedError reports that a Guard blocked a connection. It does not reveal the address that a name resolves to.
 type RefusedError struct{}
 
 // Error names the kinds of addresses that are blocked. The caller adds the flag with which an administrator allows

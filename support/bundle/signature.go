@@ -15,8 +15,8 @@ import (
 	"hash"
 )
 
-// A bundle is encrypted to public keys, so anyone with a public key can make one. Its signature shows which management
-// cluster made it:
+// A bundle is encrypted to public keys, so anyone with a public key can create one. Its signature shows which
+// management cluster created it:
 //
 // 	authority (one for each management cluster)
 // 	  -- certifies --> signer (one for each hosted cluster)

@@ -25,7 +25,7 @@ var NodeAgentArchitectures = []string{"amd64", "arm64"}
 const NodeNetwork = "node-network"
 
 // NodeNetworkLayers is the label with the number of the product image's lowest layers that have everything that nodes
-// run. A release payload makes an image of these layers, so that nodes do not pull the operators.
+// run. The build of a release payload creates an image from these layers, so that nodes do not pull the operators.
 const NodeNetworkLayers = "io.hypershift.node-network.layers"
 
 const nodeAgentDir = "/usr/share/hypershift/node-agent"

@@ -127,8 +127,8 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped transport, for client-go.
 func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// endless reports whether a request asks for a stream: a watch, or a followed log. The reader of a stream handles one
-// event at a time.
+// endless reports whether the response to a request is a stream: a watch, or a followed log. The reader of a stream
+// handles one event at a time.
 func endless(query url.Values) bool {
 	on := func(key string) bool { return query.Get(key) == "true" || query.Get(key) == "1" }
 	return on("watch") || on("follow")

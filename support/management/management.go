@@ -53,8 +53,8 @@ func Discover(mapper meta.RESTMapper) (APIs, error) {
 	return found, nil
 }
 
-// Serves reports whether the management cluster serves a kind. After a negative answer it asks the cluster again, so it
-// also finds a kind that is installed later.
+// Serves reports whether the management cluster serves a kind. If the mapper does not know the kind, it queries the
+// cluster, so a kind that is installed later is found too.
 func Serves(mapper meta.RESTMapper, kind schema.GroupKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind)
 	if meta.IsNoMatchError(err) {

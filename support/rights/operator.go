@@ -2,7 +2,7 @@
 
 // Package rights defines the rights of service accounts and users in the management cluster.
 //
-// There is no `*`: the tests in test/security and test/e2e compare each right with the requests that are made.
+// There is no `*`: the tests in test/security and test/e2e compare each right with the actual requests.
 package rights
 
 import (

@@ -122,8 +122,8 @@ func (s *suite) comeAndGo(t *testing.T, clusters []other) {
 	}
 }
 
-// createOther runs the commands of a user. If the platform has a fake provider, createOther writes a Secret that
-// tells the provider where its machines are.
+// createOther runs the commands of a user. If the platform has a fake provider, createOther writes a Secret with the
+// location of the provider's machines.
 func (s *suite) createOther(t *testing.T, o other) {
 	t.Helper()
 	release, err := s.ReleaseImage(t.Context())

@@ -22,7 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// osRelease tells the ignition-server for which version of RHEL the programs in an image were built.
+// osRelease is the os-release file of an image. The ignition-server reads from it the version of RHEL that the image's
+// programs were built for.
 var osRelease = []byte("NAME=\"Red Hat Enterprise Linux\"\nID=\"rhel\"\nVERSION_ID=\"9.6\"\nRHEL_VERSION=\"9.6\"\n")
 
 // fakeNames returns the paths of the fake program in its image. The ignition-server extracts programs of the

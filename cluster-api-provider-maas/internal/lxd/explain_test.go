@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// told returns the reason, and the part of the message after "asked for ...; ".
+// told returns the reason of the refusal, and the part of its message after "asked for ...; ".
 func told(t *testing.T, wish lxd.Wish, hosts []lxd.Host, peers ...lxd.Peer) (reason, text string) {
 	t.Helper()
 	choice, refusal := lxd.Select(wish, hosts, now, peers, nil)

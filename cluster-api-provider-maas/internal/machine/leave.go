@@ -16,7 +16,7 @@ import (
 )
 
 // deletion returns the phases that release the machine. The finalizer is removed when nothing of the MaasMachine is
-// left in MAAS. If MAAS was never asked for a machine, there are no phases, so MAAS does not have to be reachable.
+// left in MAAS. If no machine was ever requested from MAAS, there are no phases, so MAAS does not have to be reachable.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 && lxd.PlacementOf(s.machine) == nil {
 		return nil

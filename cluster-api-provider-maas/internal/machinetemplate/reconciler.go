@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// lookEvery is how often MAAS is asked which machine it would allocate.
+// lookEvery is the interval between queries which machine MAAS would allocate.
 const lookEvery = 10 * time.Minute
 
 // Reconciler writes the capacity of MaasMachineTemplates.

@@ -3,7 +3,7 @@
 // Package breakglass signs client certificates for the guest cluster that are requested in the management cluster. A
 // request has two objects there. The CertificateSigningRequest names a signer that is named after the hosted
 // namespace. A CertificateSigningRequestApproval of the same name in that namespace approves it. The package also
-// revokes all certificates of a signer by replacing the signer, as CertificateRevocationRequests ask.
+// revokes all certificates of a signer by replacing the signer, as CertificateRevocationRequests request.
 package breakglass
 
 import (

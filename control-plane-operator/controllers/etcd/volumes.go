@@ -42,7 +42,7 @@ func (r *Reconciler) grow(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// resized reports the progress of volumes that were asked to grow. There is no condition if none was.
+// resized reports the progress of volume expansions. There is no condition if no expansion was requested.
 func (s *scope) resized() (metav1.Condition, bool) {
 	t, want := string(hyperv1.EtcdVolumesResized), component.Size(s.hcp)
 	var growing []string

@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Finalizer keeps an HCPEtcdBackup until its stored bundle is deleted, if the deletion policy asks for that.
+// Finalizer keeps an HCPEtcdBackup until its stored bundle is deleted, if the deletion policy requires that.
 const Finalizer = hyperv1.EtcdBackupFinalizer
 
 // waiting is the requeue interval of a backup that cannot begin, for causes that no watch reports.

@@ -34,8 +34,8 @@ const (
 	reasonFormerServed     = "FormerAddressServed"
 )
 
-// goOver keeps the published address in use while the spec asks for another. The progress comes only from the status,
-// so that a reconcile after a restart continues where the last one ended.
+// goOver keeps the published address in use while the spec requests a different one. The progress comes only from the
+// status, so that a reconcile after a restart continues where the last one ended.
 func (r *Reconciler) goOver(s *scope) {
 	s.served = r.Infra.Served(s.valid)
 	if s.infraErr != nil || len(s.served) == 0 {
@@ -170,8 +170,8 @@ func droppedAt(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) time.Ti
 	return a.Since.Add(overlap)
 }
 
-// addressUpToDate reports the progress of the migration to the address that the spec asks for. There is no condition
-// before an address is published.
+// addressUpToDate reports the progress of the migration to the address in the spec. There is no condition before an
+// address is published.
 func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) (c metav1.Condition, known bool) {
 	t := string(hyperv1.PublishedAddressUpToDate)
 	if s.infra == nil || len(next.ServedAddresses) == 0 {

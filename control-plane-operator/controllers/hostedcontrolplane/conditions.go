@@ -103,8 +103,8 @@ func infrastructureReady(s *scope) metav1.Condition {
 	}
 }
 
-// ownEtcdAvailable returns EtcdAvailable for an etcd that the user provides. fault is why it does not serve, nil if it
-// does or was not asked.
+// ownEtcdAvailable returns EtcdAvailable for an etcd that the user provides. fault is why it does not serve; nil if it
+// does, or was not queried.
 func ownEtcdAvailable(fault error) metav1.Condition {
 	t := string(hyperv1.EtcdAvailable)
 	if fault == nil {

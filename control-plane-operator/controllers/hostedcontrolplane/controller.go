@@ -121,8 +121,8 @@ type scope struct {
 	infra    *component.Infra
 	waiting  string
 	infraErr error
-	// wanted is the address that the spec asks for, and served are the published ones. Set by the infrastructure phase
-	// once an address was published. wanted is nil until the address is known.
+	// wanted is the desired address, and served are the published ones. Set by the infrastructure phase once an address
+	// was published. wanted is nil until the address is known.
 	wanted *hyperv1.ServedAddress
 	served []hyperv1.ServedAddress
 	// pkiErr is why certificates or kubeconfigs could not be created; set by the certificates phase.

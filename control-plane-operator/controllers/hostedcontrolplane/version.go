@@ -75,8 +75,8 @@ func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, 
 	return hosting, running
 }
 
-// advance puts wanted at the head of history and completes it when it is done. A completed entry stays completed: a pod
-// that restarts later does not undo an update.
+// advance adds the desired version to the head of the history, and completes the entry when its rollout is complete. A
+// completed entry stays completed: a pod that restarts later does not undo an update.
 func advance(history []hyperv1.ControlPlaneUpdateHistory, wanted configv1.Release, done bool, now time.Time) []hyperv1.ControlPlaneUpdateHistory {
 	history = slices.Clone(history)
 	if len(history) == 0 || history[0].Version != wanted.Version || history[0].Image != wanted.Image {

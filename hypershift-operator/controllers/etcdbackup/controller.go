@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package etcdbackup answers HCPEtcdBackups that no control plane operator handles. The control-plane-operator of
-// Kubernetes payloads makes the backups. For an OpenShift payload no component takes etcd snapshots, so the status must
-// say that no snapshot was taken.
+// Kubernetes payloads creates the backups. For an OpenShift payload no component takes etcd snapshots, so the status
+// must say that no snapshot was taken.
 package etcdbackup
 
 import (

@@ -67,7 +67,7 @@ type world struct {
 	object *kubevirtv1.KubevirtMachine
 	owner  *clusterv1.Machine
 	group  *clusterv1.Cluster
-	// told holds the names that the last lookup of a Node was called with.
+	// told holds the arguments of the last lookup of a Node.
 	told []string
 	node bool
 }

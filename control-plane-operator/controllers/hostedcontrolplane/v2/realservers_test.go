@@ -373,7 +373,7 @@ func (m *machine) useCluster() {
 	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		pods, err := guest.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil || len(pods.Items) == 0 {
-			return false, nil //nolint:nilerr // It is asked again.
+			return false, nil //nolint:nilerr // The request is repeated.
 		}
 		for _, c := range pods.Items[0].Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {

@@ -20,8 +20,8 @@ import (
 // maxMoves is how many migrations the status lists.
 const maxMoves = 5
 
-// WantedKey returns the key that a cluster asks for, without its content. It is nil if the key cannot be read, which
-// the component reports.
+// WantedKey returns the key in the cluster's spec, without its content. It is nil if the key cannot be read, which the
+// component reports.
 func WantedKey(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) *hyperv1.SecretEncryptionKeyStatus {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil || ValidateEncryption(hcp) != nil {
@@ -68,7 +68,7 @@ func sha256Hex(data []byte) string {
 }
 
 // EncryptionStatus returns which key encrypts and to which key the data is migrated. It reads the configuration that
-// API servers run. last is the previous status, and `wanted` the key that the cluster asks for.
+// API servers run. last is the previous status, and `wanted` the key in the cluster's spec.
 func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, wanted hyperv1.SecretEncryptionKeyStatus, now time.Time) hyperv1.SecretEncryptionStatus {
 	next := *last.DeepCopy()
 	stage := stageOf(live, fingerprint(wanted))
