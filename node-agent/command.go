@@ -133,7 +133,7 @@ func sandbox(ctx context.Context, h *host.Host) error {
 }
 
 // kubelet replaces this process by the kubelet. It sets the node name: a Node cannot be renamed, and the kernel's host
-// name may still be that of the installer.
+// name may still come from the installer.
 func kubelet(h *host.Host, args []string) error {
 	program := release.Program(h, "kubelet")
 	argv := append([]string{program, "--hostname-override=" + nodeName(h)}, args...)

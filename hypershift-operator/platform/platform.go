@@ -127,7 +127,7 @@ type MachineStart struct {
 
 // MachineCapacity is the capacity of the next machine of a template.
 type MachineCapacity struct {
-	// Resources are those of the complete machine; empty while they are unknown.
+	// Resources are the resources of the complete machine; empty while they are unknown.
 	Resources corev1.ResourceList
 	// Zone is the zone of all machines of the template; empty if they may be in several zones.
 	Zone string
@@ -258,7 +258,8 @@ type Environment struct {
 
 // Options are the operator's flags for one platform. They create its plugin after parsing.
 type Options interface {
-	// AddFlags adds the flags. Their names begin with the platform's name, or are those of upstream HyperShift.
+	// AddFlags adds the flags. Their names begin with the platform's name, or are the names of upstream HyperShift's
+	// flags.
 	AddFlags(flags *pflag.FlagSet)
 	// New creates the plugin. An error is about the flags, and names them.
 	New(env Environment) (Platform, error)

@@ -179,7 +179,7 @@ func restart(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) []Fi
 	return []Finding{{Message: text, Stuck: status.RestartCount >= loop}}
 }
 
-// lastEnd returns when a container exited; now if the status does not say.
+// lastEnd returns when a container exited; now if the status does not record it.
 func lastEnd(ended *corev1.ContainerStateTerminated, now time.Time) time.Time {
 	if ended.FinishedAt.IsZero() {
 		return now

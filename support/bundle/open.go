@@ -37,8 +37,8 @@ var (
 const maxEntry = 256 << 20
 
 // Open reads a bundle up to its snapshot, and returns a reader of the snapshot. The caller must not use the snapshot
-// before the reader returns io.EOF. Only then it is known to be complete and unaltered; otherwise the reader returns an
-// error. Errors wrap those of this package, or those of r.
+// before the reader returns io.EOF, which proves that it is complete and unaltered. Otherwise the reader returns an
+// error. Errors wrap an error of this package, or an error of r.
 func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) {
 	file := &source{r: r}
 	plain, err := age.Decrypt(file, identities...)

@@ -44,7 +44,7 @@ const (
 
 // Why a signature is not accepted.
 var (
-	// ErrUnsigned means that the bundle has no signature, as those of release 0.1.0.
+	// ErrUnsigned means that the bundle has no signature. Release 0.1.0 did not sign bundles.
 	ErrUnsigned = errors.New("the backup is not signed")
 	// ErrSignature means that this authority did not sign the bundle for its cluster.
 	ErrSignature = errors.New("the backup is not signed by this management cluster")

@@ -80,8 +80,8 @@ type Infra struct {
 	// Ignition is the address at which machines reach the ignition-server; only its Host is known before the component
 	// runs.
 	Ignition Endpoint
-	// APINames and IgnitionNames are additional hosts in their certificates: those of previous addresses, and of a future
-	// address.
+	// APINames and IgnitionNames are additional hosts in their certificates: the hosts of previous addresses, and of a
+	// future address.
 	APINames, IgnitionNames []string
 }
 
@@ -94,7 +94,7 @@ type Component struct {
 	// file names. Monitors and recording rules among them are applied only if the management cluster serves their kinds.
 	// For a role.yaml, the framework adds a service account with the component's name and a binding to the role.
 	Manifests fs.FS
-	// Images has pull specs by tag, which take precedence over those of the scope.
+	// Images has pull specs by tag, which take precedence over the scope's images.
 	Images map[string]string
 	// Adapters change single manifests, by file name.
 	Adapters map[string]Adapter

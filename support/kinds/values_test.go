@@ -70,8 +70,8 @@ var forms = []string{
 // long enables all values at each leaf.
 var long = os.Getenv("HYPERSHIFT_TEST_LONG") == "1"
 
-// values returns the values that the test tries at a node. A string decodes each text, and a bool decodes no number.
-// The test therefore tries forms and numbers for these types only if long is set.
+// values returns the values that the test sets at a node. Go decodes every text into a string, and no number into a
+// string or a bool. The test therefore sets forms and numbers at such nodes only if long is set.
 func (n node) values() []string {
 	if !n.leaf() {
 		return shapes

@@ -35,7 +35,7 @@ type Options struct {
 	// MaxAnswer is the maximum size of each answer except watches, in bytes. Zero means the constant MaxAnswer, negative
 	// means no limit.
 	MaxAnswer int64
-	// UserAgent is the User-Agent header; empty means that of client-go.
+	// UserAgent is the User-Agent header; empty means client-go's default.
 	UserAgent string
 }
 

@@ -23,13 +23,14 @@ const (
 	AnnotationPool = "hypershift-pool"
 )
 
-// AllocationKey returns the agent_name of the allocation for the MaasMachine with a UID. MAAS stores it in the same
-// transaction as the allocation. A process that crashed before it recorded the allocation can therefore find it again.
+// AllocationKey returns the agent_name of the allocation for the MaasMachine with the given UID. MAAS stores it in the
+// same transaction as the allocation. A process that crashed before it recorded the allocation can therefore find it
+// again.
 func AllocationKey(uid string) string { return AllocationKeyPrefix + uid }
 
 // Allocation identifies the objects for which a machine was allocated.
 type Allocation struct {
-	// UID is the UID of the MaasMachine, ClusterUID that of its MaasCluster.
+	// UID is the UID of the MaasMachine, and ClusterUID the UID of its MaasCluster.
 	UID, ClusterUID string
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// says answers with a status, a media type and a body.
+// says returns a handler that answers with the given status, media type and body.
 func says(code int, media, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", media)

@@ -85,8 +85,8 @@ type Rotation struct {
 	// Validity is the life of an authority; zero means CAValidity. The successor is created when a fifth of it is left,
 	// but at most two years before the end.
 	Validity time.Duration
-	// Overlap is how long a previous signer stays trusted after its successor signs everything. An authority that expires
-	// is dropped at its expiry.
+	// Overlap is how long a previous signer remains trusted after its successor signs everything. An authority that
+	// expires is dropped at its expiry.
 	Overlap time.Duration
 	// KeepChain keeps the chain from a previous authority to this one until the previous one expires. It serves clients
 	// that know only the previous authority and cannot be updated. Otherwise the chain is dropped at the end of the

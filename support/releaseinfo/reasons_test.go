@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// answer makes a registry answer all requests with a status.
+// answer makes a registry answer all requests with the given status.
 func answer(code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(code)

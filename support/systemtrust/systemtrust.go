@@ -28,7 +28,7 @@ type Store struct {
 }
 
 // FromEnvironment returns the store that a Go program on Linux reads: the locations in the environment variables, or
-// else those of common distributions. getenv is os.Getenv.
+// else the locations that common distributions use. getenv is os.Getenv.
 func FromEnvironment(getenv func(string) string) Store {
 	store := Store{
 		Files: []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"},

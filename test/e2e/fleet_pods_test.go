@@ -90,7 +90,7 @@ func (c *controlPlane) podsOf(name string) map[string]corev1.Pod {
 	return found
 }
 
-// printChanges writes a line for each workload whose pods or template differ from those of the snapshot.
+// printChanges writes a line for each workload whose pods or template differ from the snapshot.
 func (c *controlPlane) printChanges(out io.Writer, now *controlPlane) {
 	for _, name := range slices.Sorted(maps.Keys(now.workloads)) {
 		before, replaced := c.podsOf(name), 0

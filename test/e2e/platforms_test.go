@@ -31,7 +31,7 @@ import (
 // agents is the namespace for Agents. It contains none: the fake provider uses machines of the simulated MAAS.
 const agents = "agents"
 
-// other is a cluster of a platform other than MAAS; its name is that of the platform in the commands.
+// other is a cluster of a platform other than MAAS; its name is the name of the platform in the commands.
 type other struct {
 	platform            string
 	cluster, pool       []string

@@ -97,7 +97,7 @@ func newPayload(ctx context.Context, e env.Env, s *sources, fake string) (*paylo
 	return p, nil
 }
 
-// release pushes a release of a version, and returns its pull specification.
+// release pushes a release of the given version, and returns its pull specification.
 func (p *payload) release(ctx context.Context, version string) (string, error) {
 	references, err := p.references(version)
 	if err != nil {
@@ -168,7 +168,7 @@ func repository(image containerimage.Image) string {
 	return env.Registry + "/hypershift/openshift-" + image.Name
 }
 
-// push pushes an image with a tag, and returns its pull specification by digest.
+// push pushes an image with the given tag, and returns its pull specification by digest.
 func (p *payload) push(ctx context.Context, image containerimage.Image, tag string) (string, error) {
 	folder, err := os.MkdirTemp(filepath.Dir(p.fake), "layer")
 	if err != nil {

@@ -181,7 +181,7 @@ func (s *suite) versionReached(t *testing.T, i int) {
 	})
 }
 
-// rolledOut checks that all components of the control plane have completed the rollout of a version.
+// rolledOut checks that all components of the control plane have completed the rollout of the given version.
 func (s *suite) rolledOut(version string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		components := &hyperv1.ControlPlaneComponentList{}

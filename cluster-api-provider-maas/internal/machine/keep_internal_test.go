@@ -166,7 +166,7 @@ func TestKeepsAlready(t *testing.T) {
 	k.reserves("m1", reservation.Record{UID: "self"})
 	simtest.Refuse(t, k.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
 	if got, err := k.keepsAlready(t.Context(), k.scope); got || err == nil {
-		t.Errorf("a MAAS that does not answer says that it is: %t", got)
+		t.Errorf("keepsAlready returned %t, %v although MAAS does not answer", got, err)
 	}
 }
 

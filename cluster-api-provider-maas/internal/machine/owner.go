@@ -140,8 +140,8 @@ func (s *scope) presumed(m *maas.Machine) bool {
 // allocation are written after it.
 //
 // A machine that this provider did not allocate has no key. It counts as allocated for this MaasMachine if it has no
-// annotation of another MaasMachine and no loss was noticed. A machine without an owner counts if its last annotation
-// is that of this MaasMachine.
+// annotation of another MaasMachine and no loss was noticed. A machine without an owner counts as allocated if its last
+// ownership annotation names this MaasMachine.
 func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
 	mark := m.Annotations[maas.AnnotationMachineUID]
 	switch {

@@ -163,7 +163,7 @@ func lifeOf(asked csr) time.Duration {
 	return min(time.Duration(*asked.Spec.ExpirationSeconds)*time.Second, pki.BreakGlassCertificateLife)
 }
 
-// usages are those of a client certificate.
+// usages are the key usages of a client certificate.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 
 // check parses a request, and returns an error that describes what is invalid in it. The user name identifies the user

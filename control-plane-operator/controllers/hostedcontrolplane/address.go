@@ -48,8 +48,8 @@ func (r *Reconciler) goOver(s *scope) {
 		s.infra = infra.During(published, s.served, wanted)
 		return
 	}
-	// The desired load balancer has no address yet. The endpoints stay as published, unless the served address is itself
-	// that of a load balancer, which may be gone.
+	// The desired load balancer has no address yet. The endpoints stay as published, unless the served address belongs
+	// to a load balancer, which may be gone.
 	if s.served[0].Type != hyperv1.LoadBalancer {
 		s.infra = infra.During(published, s.served)
 	}

@@ -136,7 +136,7 @@ func number(value any) (float64, bool) {
 	return math.NaN(), false
 }
 
-// addRule adds a CEL rule to those of a schema.
+// addRule adds a CEL rule to a schema.
 func addRule(s object, rule, message string) {
 	rules, _ := s[validations].([]any)
 	for _, now := range rules {

@@ -27,7 +27,7 @@ func pinned(build string) string {
 	return fmt.Sprintf("registry.example/release@sha256:%064s", build)
 }
 
-// push sets a tag to a build of a version.
+// push makes a tag refer to the given build of a version.
 func push(releases fixture.Releases, tag, version, build string) {
 	payload := releaseinfo.Payload{
 		Version: version, Distribution: releaseinfo.Kubernetes, Digest: fmt.Sprintf("sha256:%064s", build),

@@ -69,8 +69,8 @@ func madeForVersion(machine *clusterv1.Machine) string {
 	return cmp.Or(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version)
 }
 
-// isMadeAfter reports whether a machine was created from a template. Cluster API records the template in an annotation
-// on the platform's object. Without that annotation, isMadeAfter returns true.
+// isMadeAfter reports whether a machine was created from the given template. Cluster API records the template in an
+// annotation on the platform's object. Without that annotation, isMadeAfter returns true.
 func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
 	infra := s.infra[machine.Spec.InfrastructureRef.Name]
 	if infra == nil {

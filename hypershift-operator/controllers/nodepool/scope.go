@@ -31,7 +31,7 @@ type scope struct {
 	// platform is nil if no plugin implements it. If platformServed is false, the platform's kinds are not installed.
 	platform       platform.Platform
 	platformServed bool
-	// machines are those of the pool, and neighbors those of the cluster's other pools.
+	// machines are the Machines of the pool, and neighbors the Machines of the cluster's other pools.
 	machines, neighbors []*clusterv1.Machine
 	// refused is why the control plane namespace is not this cluster's; empty if it is, or if it does not exist.
 	refused string

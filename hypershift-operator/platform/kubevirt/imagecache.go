@@ -120,7 +120,7 @@ func unkept(kept platform.Kept, pool *hyperv1.NodePool, err error) (platform.Kep
 
 func unknownKind(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// keep finds or creates the cache of the pool's disk, and deletes those of other disks.
+// keep finds or creates the cache of the pool's disk, and deletes the caches of other disks.
 func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool platform.Pool) (name string, err error) {
 	hash := imageHash(image(pool))
 	about := cacheRole + "/" + string(pool.NodePool.UID) + "/" + hash

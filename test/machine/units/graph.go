@@ -21,7 +21,8 @@ type node struct {
 	after    []*node
 	requires []*node
 	before   []*node // The reverse of after; guarded by Manager.mu once the node runs.
-	// settled is closed when the unit is up for the first time, or has ended without coming up; ok says which.
+	// settled is closed when the unit is up for the first time, or has ended without coming up; ok reports which of
+	// these happened.
 	settled chan struct{}
 	ok      bool // Valid once settled is closed.
 	// tried is closed when the unit has settled or its first attempt has failed; failure is then the reason.

@@ -19,7 +19,7 @@ import (
 
 const settleTimeout = time.Minute
 
-// sessions is a fake Group: the processes of a unit are those of the sessions that it started.
+// sessions is a fake Group: the processes of a unit are the ones in the sessions that it started.
 type sessions struct {
 	mu      sync.Mutex
 	byUnit  map[string][]*exec.Cmd

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Poll is the requeue interval of a machine that is not yet running, Settled that of a machine with a Node.
+// Poll is the requeue interval of a machine that is not yet running, and Settled of a machine with a Node.
 const (
 	Poll    = 2 * time.Second
 	Settled = 20 * time.Second

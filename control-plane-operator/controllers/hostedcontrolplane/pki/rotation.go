@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// everySigner is the annotation's entry for all signers except that of the provider's break-glass certificates. Tenants
-// may write this entry. The provider's signer has a separate entry, which an admission policy reserves to
+// everySigner is the annotation's entry for all signers except the signer of the provider's break-glass certificates.
+// Tenants may write this entry. The provider's signer has a separate entry, which an admission policy reserves to
 // administrators.
 const everySigner = "all"
 
@@ -38,7 +38,7 @@ func Signers() []string {
 type turnover struct {
 	// requests maps the name of a signer to its rotation request.
 	requests map[string]string
-	// overlap is how long a previous signer stays trusted; nil if the cluster does not set it.
+	// overlap is how long a previous signer remains trusted; nil if the cluster does not set it.
 	overlap *time.Duration
 	// life is the lifetime of the certificates that authorities sign, caLife the lifetime of the authorities; zero for the
 	// default.

@@ -165,7 +165,7 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// TestProvidersSigner checks that tenants can rotate all signers of their cluster, except that of the provider's
+// TestProvidersSigner checks that tenants can rotate all signers of their cluster, except the signer of the provider's
 // break-glass certificates.
 func TestProvidersSigner(t *testing.T) {
 	g := NewWithT(t)

@@ -206,8 +206,8 @@ func TestKubeconfigs(t *testing.T) {
 	})
 }
 
-// TestOverlaps checks that a previous signer stays trusted as long as its certificates may be in use, also outside the
-// cluster.
+// TestOverlaps checks that a previous signer remains trusted as long as its certificates may be in use, also outside
+// the cluster.
 func TestOverlaps(t *testing.T) {
 	const year = pki.DefaultValidity
 	overlaps := func(t *testing.T, text string, life time.Duration) map[string]time.Duration {

@@ -105,7 +105,7 @@ func (m *machine) storedIn(url, prefix string) map[string][]byte {
 	return stored
 }
 
-// all checks that all data is stored with the prefix of a key.
+// all checks that all data is stored with the given key prefix.
 func (r *rotation) all(prefix string) {
 	r.t.Helper()
 	stored := r.stored()

@@ -44,7 +44,8 @@ type Reconciler struct {
 	// Clock provides the current time.
 	Clock clock.PassiveClock
 
-	// renewals and turn are the results of the previous checks.
+	// renewals records the Lease renewals that previous checks observed. turn is the index of the node that the next
+	// check queries first.
 	renewals renewals
 	turn     int
 }

@@ -19,7 +19,7 @@ import (
 func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
 	ctrl.LoggerFrom(ctx).Info("Updating a node in place", "node", m.node.Name, "config", ro.aim.config)
 	if m.current() == ro.aim.config {
-		m.stage, m.why = works, fmt.Sprintf("Node %s keeps the configuration", m.node.Name)
+		m.stage, m.why = works, fmt.Sprintf("Node %s already runs the desired configuration", m.node.Name)
 		if err := r.mark(ctx, m, stepAsk, ro.aim.config); err != nil {
 			return err
 		}

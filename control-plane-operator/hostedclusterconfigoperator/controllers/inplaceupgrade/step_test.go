@@ -152,7 +152,7 @@ func TestStart(t *testing.T) {
 		b.Expect(b.node("a").Spec.Unschedulable).To(BeFalse())
 		b.Expect(b.node("a").Annotations).To(HaveKeyWithValue(hyperv1.DesiredNodeConfigAnnotation, after))
 		b.Expect(b.marked("a").step).To(Equal(stepAsk))
-		b.Expect(m.why).To(Equal("Node a keeps the configuration"))
+		b.Expect(m.why).To(Equal("Node a already runs the desired configuration"))
 	})
 
 	t.Run("When the mark cannot be written, it should not change the node", func(t *testing.T) {

@@ -91,8 +91,8 @@ func stageOf(live *corev1.Secret, wanted hyperv1.EncryptionKeyReference) hyperv1
 	return stage
 }
 
-// history has an entry for each migration from one key to another, newest first. The first encryption has no previous
-// key.
+// history returns an entry for each migration from one key to another, newest first. The first encryption has no
+// previous key.
 func history(last hyperv1.SecretEncryptionStatus, stage hyperv1.EncryptionMigrationState, to hyperv1.EncryptionKeyReference, now time.Time) []hyperv1.EncryptionMigrationHistory {
 	moves, from := slices.Clone(last.History), fingerprint(last.ActiveKey)
 	open := len(moves) > 0 && moves[0].CompletionTime.IsZero()
