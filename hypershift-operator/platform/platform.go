@@ -118,7 +118,7 @@ func (f *Fault) Error() string { return f.Message }
 
 // MachineStart is the progress of a machine towards a Node.
 type MachineStart struct {
-	// Begun is when the platform got the resource that is to become the Node. It is zero while the machine waits for
+	// Begun is when the platform got the resource that will become the Node. It is zero while the machine waits for
 	// something that a replacement would wait for too, such as capacity.
 	Begun time.Time
 	// Reason and Message say why the machine will never become a Node, so that it must be replaced; empty while it may.

@@ -24,7 +24,7 @@ func Owner(obj client.Object) string {
 	return obj.GetAnnotations()[hyperv1.HostedClusterAnnotation]
 }
 
-// Namespace returns why a cluster may not use a namespace for its control plane; empty if it may. It may not if the
+// Namespace returns why a cluster must not use a namespace for its control plane; empty if it may. It must not if the
 // namespace exists, was not created for this cluster, and was not assigned to it by an administrator. Only an
 // administrator can annotate a namespace.
 func Namespace(ctx context.Context, c client.Reader, name string, cluster client.ObjectKey) (why string, err error) {

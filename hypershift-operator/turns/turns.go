@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Default is the number of turns unless an administrator chooses another.
+	// Default is the number of turns unless an administrator sets a different number.
 	Default = 10
 	// Look is how often the holder of a turn should report whether it is complete.
 	Look = 5 * time.Second

@@ -52,8 +52,8 @@ type Scope struct {
 	Guest *Guest
 	// GuestNodes are the nodes of the guest cluster at the start of the reconcile; empty if Guest is nil.
 	GuestNodes []corev1.Node
-	// ControlPlaneVersion is the version that dependencies must have reached; empty means Version. It differs from Version
-	// while the control plane runs another release than its guest cluster.
+	// ControlPlaneVersion is the version that dependencies must have reached; empty means Version. It differs from
+	// Version while the control plane and its guest cluster run different releases.
 	ControlPlaneVersion string
 	// MetricsSet determines which metrics the monitors keep; see TelemetryMetrics.
 	MetricsSet string

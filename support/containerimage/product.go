@@ -18,7 +18,7 @@ var ProductPrograms = []string{
 }
 
 // NodeAgentArchitectures lists the architectures of machines. The image of each architecture has node-agent for all of
-// them, because a control plane may run on another architecture than its nodes.
+// them, because a control plane and its nodes may have different architectures.
 var NodeAgentArchitectures = []string{"amd64", "arm64"}
 
 // NodeNetwork is the program in the product's image that nodes run.

@@ -29,10 +29,10 @@ type Traits struct {
 	// ReleaseByDigest reports whether the release image is passed on by its digest. The operators of a payload compare the
 	// release image with the one that the user specified.
 	ReleaseByDigest bool
-	// MaxPods is the maximum number of pods on a node, unless its configuration sets another.
+	// MaxPods is the maximum number of pods on a node, unless its configuration sets a different number.
 	MaxPods int32
 	// NodeReserves is what the kubelet reserves for the system in addition to its eviction thresholds, unless its
-	// configuration sets another.
+	// configuration sets a different value.
 	NodeReserves corev1.ResourceList
 	// PreflightChecksGate, CRDMigrationPhases and TLSFlags are the first releases whose Cluster API manager gets these
 	// flags.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxAnswer is the maximum size of an API server's answer, in bytes, unless Options set another.
+	// MaxAnswer is the maximum size of an API server's answer, in bytes, unless Options set a different limit.
 	MaxAnswer = 4 << 20
 	// MaxList is a maximum size for lists of thousands of objects, in bytes.
 	MaxList = 64 << 20

@@ -26,8 +26,8 @@ func FirstToExpire(secret *corev1.Secret) time.Time {
 }
 
 // Overdue is like FirstToExpire, but considers only certificates whose renewal is overdue. Such certificates have less
-// than DefaultRenewBefore left, or less than a quarter of a short life. The threshold is up to an hour later than that,
-// to leave time for the renewal.
+// than DefaultRenewBefore left, or less than a quarter of a short lifetime. The threshold is up to an hour later than
+// that, to leave time for the renewal.
 func Overdue(secret *corev1.Secret, now time.Time) time.Time {
 	var first time.Time
 	for _, cert := range certificatesOf(secret) {

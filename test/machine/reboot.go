@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitReboot is the exit status of the manager if its machine is to reboot.
+// exitReboot is the exit status of the manager if its machine must reboot.
 const exitReboot = 86
 
 // snapshot records what a machine has before it boots, so that a reboot can remove what was added later. The

@@ -121,8 +121,8 @@ func (r *Reconciler) surveyDue(s *scope) bool {
 	return is
 }
 
-// suspects returns the allocations with the annotation of this cluster, and those that are not deployed yet. Only the
-// latter may lack the annotation, or have that of an earlier allocation.
+// suspects returns the allocations with the annotation of this cluster, and those that are not deployed yet. Only
+// allocations that are not deployed may lack the annotation, or have the annotation of an earlier allocation.
 //
 // An allocation without the annotation is checked only after sweepAfter. Otherwise each cluster of a busy MAAS would
 // check every machine of the other clusters that is about to be deployed. A MaasCluster that is being deleted checks

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// keeper returns a fixture with a deleted MaasMachine. Its machine is released in MAAS and is to be reserved.
+// keeper returns a fixture with a deleted MaasMachine. Its machine is released in MAAS and must be reserved.
 func keeper(t *testing.T) *rack {
 	t.Helper()
 	self := sibling("self", holds("m1"), annotated(UIDAnnotation, "self"), annotated(KeptAnnotation, "pool"), func(m *infrav1.MaasMachine) {

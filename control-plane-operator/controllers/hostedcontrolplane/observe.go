@@ -155,7 +155,7 @@ func (r *Reconciler) observePlugins(ctx context.Context, namespace string, o *ob
 }
 
 // askHealth checks the published API server once its pods are available. It does not check a NodePort: its address is
-// in the machine network, which pods of the management cluster may not reach.
+// in the machine network, which pods of the management cluster possibly cannot reach.
 func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error {
 	strategy, _ := infra.Strategy(s.applied(), hyperv1.APIServer)
 	if s.infra == nil || strategy.Type == hyperv1.NodePort || !deploymentAvailable(o.kas) {

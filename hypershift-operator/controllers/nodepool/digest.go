@@ -42,7 +42,8 @@ func (s *scope) releaseIdentity() string {
 	return s.release.Version() + digest
 }
 
-// otherRelease reports whether the machines run another release than the desired one, even one of the same version.
+// otherRelease reports whether the machines run a release other than the desired one, even if both have the same
+// version.
 func (s *scope) otherRelease() bool {
 	current := s.pool.Annotations[hyperv1.NodePoolCurrentReleaseAnnotation]
 	if current == "" || s.release.Digest() == "" {

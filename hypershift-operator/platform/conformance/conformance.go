@@ -107,7 +107,7 @@ func newWorld(t *testing.T, admin, operator client.WithWatch, s Subject, prefix 
 	}
 }
 
-// in returns the world for a subtest.
+// in returns the fixture for a subtest.
 func (w *world) in(t *testing.T) *world {
 	view := *w
 	view.t, view.GomegaWithT = t, NewWithT(t)

@@ -31,7 +31,7 @@ const (
 	cacheImage     = "hypershift.openshift.io/kubevirt-boot-image-hash"
 )
 
-// cached reports whether the disk of the pool's release is to be cached in the cluster of its virtual machines. A disk
+// cached reports whether the disk of the pool's release must be cached in the cluster of its virtual machines. A disk
 // that the pool names itself is not cached.
 func cached(pool *hyperv1.NodePool) bool {
 	block := pool.Spec.Platform.Kubevirt

@@ -29,7 +29,7 @@ type node struct {
 	tried   chan struct{}
 	trying  sync.Once
 	failure error
-	// stop is closed when only this unit is to stop; done is closed when it has ended and will not restart.
+	// stop is closed when only this unit must stop; done is closed when it has ended and will not restart.
 	stop     chan struct{}
 	stopping sync.Once
 	done     chan struct{}

@@ -171,7 +171,8 @@ func waitsFor(owner *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	return ""
 }
 
-// key returns the key of an object's order. It comes from the UID, so it stays the same after a restart of the process.
+// key returns the key of an object's request. It comes from the UID, so it stays the same after a restart of the
+// process.
 func key(object client.Object) string { return "standin-" + string(object.GetUID()) }
 
 // Able returns an error if a file that the operator mounts for the provider is missing or lacks its content.

@@ -94,7 +94,8 @@ func LifetimeOf(hcp *hyperv1.HostedControlPlane, fallback pki.Lifetime) (pki.Lif
 	return lifetime, nil
 }
 
-// RenewalFraction reads the fraction of a certificate's life after which it is renewed: 0.7 or, as a percentage, 70.
+// RenewalFraction reads the fraction of a certificate's lifetime after which it is renewed: 0.7 or, as a percentage,
+// 70.
 func RenewalFraction(text string) (float64, error) {
 	fraction, err := strconv.ParseFloat(text, 64)
 	if fraction >= 1 {
