@@ -244,7 +244,7 @@ func TestNotify(t *testing.T) {
 	w.eventually(t, "after.service", Active)
 }
 
-// TestNotifier is the service that TestNotify runs, not a test.
+// TestNotifier runs the service of TestNotify. It is not a test.
 func TestNotifier(t *testing.T) {
 	gate := os.Getenv("UNITS_TEST_NOTIFY")
 	if gate == "" {
