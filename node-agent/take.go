@@ -117,7 +117,7 @@ func (f *follower) askAt(ctx context.Context, endpoint, path string) (answer, er
 	return answer{body, header}, err
 }
 
-// renewProgram replaces this program by the node-agent of the ignition-server. That server renders the plan, so its
+// renewProgram replaces this program with the node-agent of the ignition-server. That server renders the plan, so its
 // node-agent understands the plan.
 func (f *follower) renewProgram(ctx context.Context) error {
 	served, err := f.ask(ctx, "/node-agent/"+f.arch)

@@ -42,7 +42,7 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	}
 	from, err := semver.Parse(running)
 	if err != nil {
-		return nil //nolint:nilerr // What runs came from somewhere else; the payload's own operator decides.
+		return nil //nolint:nilerr // The payload's own operator decides about versions in another format.
 	}
 	if !traits.Versions(from) {
 		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",

@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Why a bundle cannot be read. All errors except ErrKey mean that another bundle must be used.
+// These errors are the reasons why a bundle cannot be read. All except ErrKey mean that a different bundle must be
+// used.
 var (
 	// ErrKey means that the file is a bundle, and none of the private keys opens it.
 	ErrKey = errors.New("none of the keys decrypts the backup; use the private key of a recipient that was configured " +

@@ -42,7 +42,7 @@ const (
 	SignerCertificate = "signer-certificate"
 )
 
-// Why a signature is not accepted.
+// These errors are the reasons why a signature is rejected.
 var (
 	// ErrUnsigned means that the bundle has no signature. Release 0.1.0 did not sign bundles.
 	ErrUnsigned = errors.New("the backup is not signed")

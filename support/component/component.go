@@ -35,7 +35,7 @@ type Images interface {
 
 // Scope holds the state of the hosted control plane in one reconcile. Components read its exported fields only.
 type Scope struct {
-	// Client reads and writes the management cluster.
+	// Client accesses the management cluster.
 	Client client.Client
 	// HCP is the hosted control plane.
 	HCP *hyperv1.HostedControlPlane

@@ -77,7 +77,7 @@ type health struct {
 	failing map[string]int
 }
 
-// changed records an outcome. It reports whether the operation's previous outcome was of another kind.
+// changed records an outcome. It reports whether the operation's previous outcome was of a different kind.
 func (h *health) changed(operation string, o outcome) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

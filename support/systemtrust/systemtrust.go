@@ -23,7 +23,7 @@ const (
 type Store struct {
 	// Files are alternatives: only the first readable one is used.
 	Files []string
-	// Dirs are folders of which every file is read.
+	// Dirs are folders. Every file in them is read.
 	Dirs []string
 }
 

@@ -195,7 +195,7 @@ func (s *suite) list(ctx context.Context, of pods) ([]corev1.Pod, error) {
 	return list.Items, err
 }
 
-// replaced reports whether the dead pods have been replaced by ready ones.
+// replaced reports whether ready pods have replaced the dead ones.
 func (s *suite) replaced(ctx context.Context, of pods, dead []corev1.Pod) (bool, string, error) {
 	list, err := s.list(ctx, of)
 	if err != nil {

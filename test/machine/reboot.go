@@ -74,8 +74,8 @@ func (s snapshot) unmount() error {
 	return nil
 }
 
-// later returns the items of now that are not in before, in reverse order. An item that now has more often is returned
-// once for each additional occurrence.
+// later returns the items of now that are not in before, in reverse order. An item that occurs more often in now than
+// in before is returned once for each additional occurrence.
 func later(before, now []string) []string {
 	count := map[string]int{}
 	for _, item := range before {

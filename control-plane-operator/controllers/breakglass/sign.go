@@ -46,7 +46,7 @@ type csr = *certificatesv1.CertificateSigningRequest
 
 // Signer approves and signs the requests of one hosted namespace.
 type Signer struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Namespace is the hosted namespace. The Signer ignores requests for signers of other namespaces, even if they have
 	// an approval here.
@@ -167,7 +167,7 @@ func lifeOf(asked csr) time.Duration {
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 
 // check parses a request, and returns an error that describes what is invalid in it. The user name identifies the user
-// in the audit log. It also keeps break-glass users apart from nodes and programs, whose names decide about their
+// in the audit log. It also keeps break-glass users apart from nodes and programs, whose names determine their
 // permissions.
 func check(asked csr, class string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(asked.Spec.Request)

@@ -38,7 +38,7 @@ const waiting = 15 * time.Second
 
 // Reconciler runs backups as Jobs.
 type Reconciler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Live reads Machines and finished pods without a cache, so that the cache does not have to contain them.
 	Live client.Reader

@@ -36,7 +36,7 @@ const (
 // Scheduler creates the backups of a schedule, deletes old ones, and reports the results of the last ones on the
 // HostedControlPlane.
 type Scheduler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the current time.
 	Clock clock.PassiveClock

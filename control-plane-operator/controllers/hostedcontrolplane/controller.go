@@ -41,7 +41,7 @@ const (
 
 // Reconciler reconciles HostedControlPlanes.
 type Reconciler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the current time.
 	Clock clock.PassiveClock

@@ -31,7 +31,7 @@ const (
 // Reconciler reports in a condition that no snapshot is taken for an HCPEtcdBackup that no operator handles. It also
 // removes the finalizer of backups whose control plane is gone.
 type Reconciler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the current time.
 	Clock clock.PassiveClock

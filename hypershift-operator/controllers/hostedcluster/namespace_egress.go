@@ -138,7 +138,7 @@ func managementAPI(api []netip.AddrPort) []networkingv1.NetworkPolicyEgressRule 
 }
 
 // reconcileManagementNetwork passes the addresses of the management cluster to the programs of the hosted namespace
-// that call servers which a tenant names.
+// that connect to servers of a tenant's choice.
 func (r *Reconciler) reconcileManagementNetwork(ctx context.Context, s *scope, network *managementnetwork.Addresses) error {
 	network.WholeNodes = r.Settings.RefuseNodes
 	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: managementnetwork.ConfigMap}}

@@ -31,8 +31,8 @@ const (
 	shortWait = 5 * time.Minute
 )
 
-// followStartups marks, for Cluster API, starting machines that will never become a Node, and machines that only wait
-// for capacity. Cluster API's startup timeout runs from the creation of a Machine, even while MAAS has no machine to
+// followStartups reports to Cluster API which starting machines will never become a Node, and which ones only wait for
+// capacity. Cluster API's startup timeout runs from the creation of a Machine, even while MAAS has no machine to
 // allocate.
 func (r *Reconciler) followStartups(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.platform.MachineTemplates() == nil {

@@ -33,7 +33,7 @@ type Subject struct {
 	Type hyperv1.PlatformType
 	// Plugin is the plugin under test.
 	Plugin platform.Platform
-	// Cluster and Pool replace the MAAS settings of a cluster and its pool by the platform's settings; nil if it has
+	// Cluster and Pool replace the MAAS settings of a cluster and its pool with the platform's settings; nil if it has
 	// none.
 	Cluster func(*hyperv1.HostedCluster)
 	Pool    func(*hyperv1.NodePool)

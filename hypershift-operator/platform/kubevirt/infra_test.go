@@ -185,7 +185,7 @@ func TestParallelCalls(t *testing.T) {
 	})
 }
 
-// callsOfOthers returns calls in flight, each on behalf of another namespace.
+// callsOfOthers returns calls in flight, each on behalf of a different namespace.
 func callsOfOthers(n int) map[string]bool {
 	calls := map[string]bool{}
 	for i := range n {

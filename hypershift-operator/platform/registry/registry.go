@@ -150,7 +150,7 @@ func (r Registry) Limit(installed string) Registry {
 	return r
 }
 
-// SwitchOff reads the CRDs of each platform, and disables the platforms of which some are missing.
+// SwitchOff reads the CRDs of each platform, and disables the platforms that lack a CRD.
 func (r Registry) SwitchOff(ctx context.Context, c client.Reader) error {
 	for _, platformType := range r.Supported() {
 		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())

@@ -38,7 +38,7 @@ const (
 
 // Reconciler publishes endpoints in the management cluster.
 type Reconciler struct {
-	// Client writes the management cluster.
+	// Client writes to the management cluster.
 	Client client.Client
 	// HasRoutes reports whether the management cluster has OpenShift's Route API.
 	HasRoutes bool

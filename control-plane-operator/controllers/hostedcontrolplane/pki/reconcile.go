@@ -24,7 +24,7 @@ import (
 
 // Reconciler manages the PKI of hosted control planes.
 type Reconciler struct {
-	// Client writes the management cluster.
+	// Client writes to the management cluster.
 	Client crclient.Client
 	// Clock provides the time for expiry checks.
 	Clock clock.PassiveClock

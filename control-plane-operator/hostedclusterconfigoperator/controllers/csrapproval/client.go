@@ -60,7 +60,7 @@ func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 // changes the node name, and with it the key.
 func (c *claim) identity() string { return c.node + " " + c.key }
 
-// taken reports whether the machine already got a certificate for the node's name with another key.
+// taken reports whether the machine already got a certificate for the node's name with a different key.
 func (c *claim) taken() bool {
 	known := c.machine.Annotations[hyperv1.NodeIdentityAnnotation]
 	return known != c.identity() && len(known) > len(c.node) && known[:len(c.node)+1] == c.node+" "
