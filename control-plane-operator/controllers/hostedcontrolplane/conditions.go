@@ -206,7 +206,7 @@ func pluginsAvailable(faults []string) metav1.Condition {
 		"; running API servers keep serving data that they have already decrypted, new ones do not start; fix the plugin, its key service or spec.secretEncryption.kms.plugin")
 }
 
-// dataEncryption reports the progress of a migration to another key.
+// dataEncryption reports the progress of a migration to a new key.
 func dataEncryption(config *corev1.Secret) metav1.Condition {
 	t := string(hyperv1.EtcdDataEncryptionUpToDate)
 	reason, message, done := kubeapiserver.EncryptionStageOf(config)

@@ -89,8 +89,8 @@ func hasForm(s object) bool {
 	})
 }
 
-// boundPattern returns a decoder of a type whose text has a pattern. If the field already has another pattern, the new
-// one becomes a rule.
+// boundPattern returns a decoder of a type whose text has a pattern. If the field already has a different pattern, the
+// new one becomes a rule.
 func boundPattern(pattern string) decoder {
 	return func(s object, _ string) {
 		if before, ok := s["pattern"]; ok && before != pattern {

@@ -71,7 +71,7 @@ func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
 	return not(hyperv1.NeedManagementKASAccessLabel, "true")
 }
 
-// dns lets pods query the cluster's DNS. On OpenShift it listens on another port behind its Service.
+// dns lets pods query the cluster's DNS. On OpenShift it listens on a different port behind its Service.
 func (r *Reconciler) dns() networkingv1.NetworkPolicyEgressRule {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {

@@ -10,7 +10,7 @@ import (
 )
 
 // rememberRelease records the digest that the spec's image resolves to, and the pool's first digest. It writes the
-// status at once, because the next reconcile may resolve the image to another digest. Machines must not be created
+// status at once, because the next reconcile may resolve the image to a different digest. Machines must not be created
 // before that.
 func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {
 	digest := s.release.Digest()

@@ -51,8 +51,8 @@ func Same(a, b hyperv1.ServedAddress) bool {
 	return a == b
 }
 
-// During returns the endpoints of the control plane while it migrates to another address. Kubeconfigs and the guest
-// use the published address, and certificates name all addresses.
+// During returns the endpoints of the control plane while it migrates to a new address. Kubeconfigs and the guest use
+// the published address, and certificates name all addresses.
 func During(published hyperv1.APIEndpoint, served []hyperv1.ServedAddress, wanted ...hyperv1.ServedAddress) *component.Infra {
 	all := slices.Concat(served, wanted)
 	out := &component.Infra{

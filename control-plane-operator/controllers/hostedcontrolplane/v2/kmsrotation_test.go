@@ -119,8 +119,8 @@ func (r *rotation) all(prefix string) {
 	}
 }
 
-// rotates makes the plugin switch to another key. The plugin loses the previous key when the config operator reports
-// that no data needs it.
+// rotates makes the plugin switch to a new key. The plugin loses the previous key when the config operator reports that
+// no data needs it.
 func (r *rotation) rotates(p *plugin) {
 	r.t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Now())

@@ -17,7 +17,7 @@ import (
 )
 
 // authorizeFirst approves a node's first certificate if a Machine of that name has no node yet, and no certificate for
-// another key.
+// a different key.
 func authorizeFirst(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) (*claim, error) {
 	if f.bootstrap == nil {
 		return nil, fmt.Errorf("the requester %q may not ask for a node's first certificate", csr.Spec.Username)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// EncryptionSecret holds the encryption configuration of the API servers, and the progress of a migration to another
+	// EncryptionSecret holds the encryption configuration of the API servers, and the progress of a migration to a new
 	// key.
 	EncryptionSecret = hosted.EncryptionConfig
 
