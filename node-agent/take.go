@@ -185,7 +185,7 @@ func (f *follower) healthy(ctx context.Context) error {
 	return fmt.Errorf("the Node was not Ready with kubelet %s in %s: %s", version, time.Since(started).Round(time.Second), reason)
 }
 
-// ended returns how often the kubelet has exited according to systemd; zero if that is unknown.
+// ended returns the number of exits of the kubelet according to systemd; zero if it is unknown.
 func (f *follower) ended(ctx context.Context) int {
 	ends, err := release.Ended(ctx, f.host)
 	if err != nil {

@@ -85,7 +85,7 @@ func Text(findings []Finding) string {
 	return strings.Join(all, ". ")
 }
 
-// refusedDeployment returns why a Deployment's newest pods cannot be created; empty if they can.
+// refusedDeployment returns the reason why a Deployment's newest pods cannot be created; empty if they can.
 func refusedDeployment(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {

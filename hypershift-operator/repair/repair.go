@@ -64,7 +64,7 @@ type State struct {
 	Now time.Time
 	// Machines are the machines of all pools of the cluster.
 	Machines []Machine
-	// History has the recent repairs of the pool.
+	// History holds the recent repairs of the pool.
 	History History
 	// MaxUnhealthy is how many machines of the pool may fail before none is replaced.
 	MaxUnhealthy int
@@ -88,7 +88,7 @@ type Decision struct {
 	After time.Duration
 }
 
-// Decide returns which machine of the pool may be replaced. Each check that does not pass holds the repair back.
+// Decide decides which machine of the pool may be replaced. Each check that does not pass holds the repair back.
 func Decide(state State) Decision {
 	decision := Decision{History: state.History.keep(state)}
 	if slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.OtherPool && m.failing() }) {

@@ -60,8 +60,8 @@ type Scope struct {
 	// PodUID is the user ID of pods if the management cluster does not choose one; nil means the user of the image.
 	PodUID *int64
 
-	// reported has the ControlPlaneComponents as this reconcile wrote them, by name. Client may read older ones from a
-	// cache.
+	// reported holds the ControlPlaneComponents as this reconcile wrote them, by name. Client may read older ones from
+	// a cache.
 	reported map[string]*hyperv1.ControlPlaneComponent
 }
 
@@ -94,7 +94,7 @@ type Component struct {
 	// file names. Monitors and recording rules among them are applied only if the management cluster serves their kinds.
 	// For a role.yaml, the framework adds a service account with the component's name and a binding to the role.
 	Manifests fs.FS
-	// Images has pull specs by tag, which take precedence over the scope's images.
+	// Images holds pull specs by tag, which take precedence over the scope's images.
 	Images map[string]string
 	// Adapters change single manifests, by file name.
 	Adapters map[string]Adapter

@@ -42,8 +42,8 @@ type Traits struct {
 	// NodeTLSProfile is the first release that configures its nodes with the TLS profile of the cluster's API server. A
 	// change of the profile must then replace the nodes. Empty means none.
 	NodeTLSProfile string
-	// Reports has the first release whose operators report a condition of the HostedControlPlane. It lists only conditions
-	// that not all releases report.
+	// Reports maps condition types of the HostedControlPlane to the first release whose operators report the condition.
+	// It lists only conditions that not all releases report.
 	Reports map[hyperv1.ConditionType]string
 	// NodeVersion returns the version of a node to compare with the control plane's version.
 	NodeVersion func(hyperv1.NodeVersion) string

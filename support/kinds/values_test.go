@@ -12,13 +12,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// shapes has one or more values of each JSON type.
+// shapes holds one or more values of each JSON type.
 var shapes = []string{
 	`null`, `true`, `1`, `1.5`, `"a"`, `[]`, `{}`, `[null]`, `{"a":null}`, `[1]`, `["a"]`, `[{}]`, `{"a":1}`, `{"a":"a"}`,
 	`{"a":{}}`,
 }
 
-// numbers has numbers at the limits of Go's types, in each notation that JSON allows.
+// numbers holds numbers at the limits of Go's types, in each notation that JSON allows.
 var numbers = []string{
 	`0`, `-0`, `-1`, `1.0`, `1e3`, `1e-7`, `127`, `128`, `-129`, `255`, `256`, `32768`, `65536`, `2147483647`,
 	`2147483648`, `-2147483648`, `-2147483649`,
@@ -29,7 +29,7 @@ var numbers = []string{
 	`1e19`, `1e20`, `1e21`, `100000000000000000000000`, `1e39`, `1e300`, `-1e300`, `0.1`,
 }
 
-// forms has texts for types with their own decoding: valid texts, and texts that a parser other than Go's accepts.
+// forms holds texts for types with their own decoding: valid texts, and texts that a parser other than Go's accepts.
 var forms = []string{
 	"", " ", "a", "null", "true", "NaN", "Infinity", "0", "-0", "+0", "1", "-1", "+1", "2147483648",
 	"9223372036854775808", "\u0000", "é", "１", "１h",

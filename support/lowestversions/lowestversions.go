@@ -37,7 +37,7 @@ type Lines struct {
 	Advisories string `json:"advisories"`
 }
 
-// Table has the lowest versions.
+// Table holds the lowest versions.
 type Table struct {
 	// Components are the parts of a release payload, by name.
 	Components map[string]Entry `json:"components"`

@@ -18,7 +18,7 @@ const (
 	AnnotationNamespace  = "hypershift-namespace"
 	AnnotationCluster    = "hypershift-cluster"
 	AnnotationClusterUID = "hypershift-cluster-uid"
-	// AnnotationPool has the name of the machine's MachineDeployment, or of its MachineSet if there is no
+	// AnnotationPool holds the name of the machine's MachineDeployment, or of its MachineSet if there is no
 	// MachineDeployment.
 	AnnotationPool = "hypershift-pool"
 )

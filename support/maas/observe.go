@@ -71,7 +71,7 @@ func details(request call, o outcome) []any {
 	return all
 }
 
-// health has the latest failure of each operation.
+// health holds the latest failure of each operation.
 type health struct {
 	mu      sync.Mutex
 	failing map[string]int

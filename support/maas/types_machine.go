@@ -75,7 +75,7 @@ type Reference struct {
 	Incomplete  bool   `json:"__incomplete__,omitempty"`
 }
 
-// ConstraintsByType has the IDs that satisfy each labelled constraint, in the answer to an allocation.
+// ConstraintsByType holds the IDs that satisfy each labelled constraint, in the answer to an allocation.
 type ConstraintsByType struct {
 	Storage    map[string][]int `json:"storage,omitempty"`
 	Interfaces map[string][]int `json:"interfaces,omitempty"`

@@ -24,7 +24,7 @@ const (
 	Monitoring = "monitoring.coreos.com"
 )
 
-// telling has one kind of each group. The cluster serves the group if it serves the kind.
+// telling holds one kind of each group. The cluster serves the group if it serves the kind.
 var telling = map[string]string{
 	Routes: "Route", Security: "SecurityContextConstraints", Configuration: "Proxy", Monitoring: "ServiceMonitor",
 }

@@ -165,7 +165,7 @@ func TestCacheHoldsNoMore(t *testing.T) {
 	}
 }
 
-// keychain has one set of credentials for all registries.
+// keychain holds one set of credentials for all registries.
 type keychain struct{ asked atomic.Int32 }
 
 func (k *keychain) Resolve(authn.Resource) (authn.Authenticator, error) {

@@ -73,7 +73,7 @@ func (r *Reconciler) quarantineAfter(s *scope) int {
 	return r.QuarantineAfter
 }
 
-// tagged returns which of the tagged machines still have the tag in MAAS.
+// tagged reports which of the machines that were tagged still have the tag in MAAS.
 func (s *scope) tagged(ctx context.Context, records map[string]quarantine.Record) (map[string]bool, error) {
 	var ids []string
 	for id, record := range records {

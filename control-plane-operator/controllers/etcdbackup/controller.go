@@ -164,7 +164,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// hindrance returns why a backup cannot begin now; nil if it can.
+// hindrance returns the reason why a backup cannot begin now; nil if it can.
 func (r *Reconciler) hindrance(ctx context.Context, s *scope) *metav1.Condition {
 	no := func(reason, message string) *metav1.Condition {
 		c := condition.False(hyperv1.HCPEtcdBackupCompleted, reason, message)

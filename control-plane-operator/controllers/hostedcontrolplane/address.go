@@ -145,7 +145,7 @@ func prefer(served []hyperv1.ServedAddress, wanted hyperv1.ServedAddress, now ti
 	return append([]hyperv1.ServedAddress{wanted}, former...)
 }
 
-// use returns what was observed about an address; nil if the observation predates the change of address.
+// use returns the observation about an address; nil if the observation predates the change of address.
 func use(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) *hyperv1.AddressUse {
 	if seen := hcp.Status.AddressUse; seen != nil && seen.Since.Equal(&a.Since) {
 		return seen

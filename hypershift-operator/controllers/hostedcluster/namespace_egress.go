@@ -30,9 +30,9 @@ var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.Mu
 // use it.
 const nodeLocalDNS = "169.254.20.10/32"
 
-// egressPolicies returns what pods may reach. Managers belong to this product and have rights in the management
-// cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest. They reach the control
-// plane and, if they need nodes or the internet, addresses outside the management cluster.
+// egressPolicies returns the policies that limit the outgoing traffic of pods. Managers belong to this product and have
+// rights in the management cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest.
+// They reach the control plane and, if they need nodes or the internet, addresses outside the management cluster.
 func (r *Reconciler) egressPolicies(ctx context.Context, s *scope, network *managementnetwork.Addresses) ([]policy, error) {
 	labelled, err := r.operatorIsAble(ctx, s, labelsManagers)
 	if err != nil {

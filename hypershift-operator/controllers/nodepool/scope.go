@@ -120,7 +120,7 @@ func (s *scope) inPlace() bool {
 	return s.pool.Spec.Management.UpgradeType == hyperv1.UpgradeTypeInPlace
 }
 
-// view returns what the platform's plugin may see of the pool.
+// view returns the data of the pool that the platform's plugin may read.
 func (s *scope) view() platform.Pool {
 	view := platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release, Stream: s.config.stream}
 	if s.kept != nil {

@@ -59,8 +59,8 @@ func cacheName(pool *hyperv1.NodePool) string {
 	return pool.Status.Platform.KubeVirt.CacheName
 }
 
-// infraOf returns where a pool's virtual machines are. If the cluster of a deleted pool is gone, it uses the pool's
-// status.
+// infraOf returns the location of a pool's virtual machines. If the cluster of a deleted pool is gone, it uses the
+// pool's status.
 func infraOf(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster) target {
 	at := target{user: pool.Namespace, hosted: naming.ControlPlaneNamespaceOf(pool.Namespace, pool.Spec.ClusterName)}
 	if hc != nil {

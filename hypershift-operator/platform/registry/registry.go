@@ -91,7 +91,7 @@ func (r Registry) For(platformType hyperv1.PlatformType) (platform.Platform, boo
 	return plugin, known && r.off[platformType] == ""
 }
 
-// Why returns why a platform is not served, and what to do; empty if it is served.
+// Why returns the reason why a platform is not served, and what to do; empty if it is served.
 func (r Registry) Why(platformType hyperv1.PlatformType) string {
 	if _, known := r.plugins[platformType]; !known {
 		return fmt.Sprintf("use one of %v", r.Supported())

@@ -100,7 +100,7 @@ func requestsOf(text string) (map[string]string, error) {
 	return requests, nil
 }
 
-// of returns how an authority is rotated.
+// of returns the rotation settings of an authority.
 func (t turnover) of(a authority) pki.Rotation {
 	overlap := a.overlap
 	if t.overlap != nil {
@@ -115,8 +115,8 @@ func (t turnover) of(a authority) pki.Rotation {
 	}
 }
 
-// ofKeys returns how the keys of service account tokens are rotated. Tokens may live for a year if clients do not
-// reload them.
+// ofKeys returns the rotation settings of the keys of service account tokens. Tokens may live for a year if clients do
+// not reload them.
 func (t turnover) ofKeys() pki.Rotation {
 	overlap := pki.DefaultValidity
 	if t.overlap != nil {

@@ -56,7 +56,7 @@ func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	return nil
 }
 
-// identity returns what the annotation of a Machine stores about its first certificate. A replacement of the hardware
+// identity returns the data in the annotation of a Machine about its first certificate. A replacement of the hardware
 // changes the node name, and with it the key.
 func (c *claim) identity() string { return c.node + " " + c.key }
 

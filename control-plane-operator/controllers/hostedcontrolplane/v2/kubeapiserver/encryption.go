@@ -30,7 +30,7 @@ const (
 
 func encrypts(scope *component.Scope) bool { return scope.HCP.Spec.SecretEncryption != nil }
 
-// ValidateEncryption returns which requested encryption settings are not supported; nil if all are.
+// ValidateEncryption returns the requested encryption settings that are not supported; nil if all are.
 func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil {

@@ -67,8 +67,8 @@ func sha256Hex(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// EncryptionStatus returns which key encrypts and to which key the data is migrated. It reads the configuration that
-// API servers run. last is the previous status, and `wanted` the key in the cluster's spec.
+// EncryptionStatus returns the key that encrypts, and the key to which the data is migrated. It reads the configuration
+// that API servers run. last is the previous status, and `wanted` the key in the cluster's spec.
 func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, wanted hyperv1.SecretEncryptionKeyStatus, now time.Time) hyperv1.SecretEncryptionStatus {
 	next := *last.DeepCopy()
 	stage := stageOf(live, fingerprint(wanted))
