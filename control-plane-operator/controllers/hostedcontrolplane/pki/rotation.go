@@ -70,8 +70,8 @@ func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnove
 	return t, nil
 }
 
-// requestsOf parses a list such as "root-ca=1,all=2026-11", which maps signers to marks. A mark is any text. A mark
-// that differs from the signer's previous one requests a rotation.
+// requestsOf parses a list such as "root-ca=1,all=2026-11", which maps signers to texts. A text that differs
+// from the signer's previous one requests a rotation.
 func requestsOf(text string) (map[string]string, error) {
 	marks := map[string]string{}
 	for item := range strings.SplitSeq(text, ",") {
