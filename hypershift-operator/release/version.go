@@ -22,7 +22,7 @@ const minorsOf5 = 23
 // MaxSkew is how many minor versions nodes may lag behind their control plane.
 const MaxSkew = 3
 
-// Supported returns an error for users if a control plane must not run a version, or must not change to it from the
+// Supported returns an error for users if a control plane may not run a version, or may not change to it from the
 // running one. running is empty for a new cluster.
 func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, err := semver.Parse(payload.Version())
@@ -42,7 +42,7 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	}
 	from, err := semver.Parse(running)
 	if err != nil {
-		return nil //nolint:nilerr // The payload's own operator decides about versions in another format.
+		return nil //nolint:nilerr // What runs came from somewhere else; the payload's own operator decides.
 	}
 	if !traits.Versions(from) {
 		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",
