@@ -114,7 +114,7 @@ func (s *simulation) check() {
 	}
 }
 
-// disturb starts failures. At most one machine fails by itself at a time.
+// disturb starts failures. At most one machine at a time fails for a cause of its own.
 func (s *simulation) disturb() {
 	m := s.machines[s.IntN(len(s.machines))]
 	alone := !m.OtherPool && m.Healthy
