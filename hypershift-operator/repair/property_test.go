@@ -18,7 +18,8 @@ const (
 	timeout = 16 * time.Minute
 )
 
-// simulated is a machine of a simulation. broken means that it fails by itself. A shared cause affects it after lag.
+// simulated is a machine of a simulation. broken means that it fails for a cause of its own. A shared cause affects it
+// after lag.
 type simulated struct {
 	Machine
 	broken, gone bool
