@@ -26,7 +26,7 @@ const crashKillsEnv = "CRASH_KILLS"
 // driver creates and deletes MaasMachines in waves while it kills their provider.
 type driver struct {
 	*world
-	// kube is the connection to the management cluster, region that to MAAS.
+	// kube is the connection to the management cluster, and region the connection to MAAS.
 	kube   http.RoundTripper
 	region *maas.Client
 	random *rand.Rand

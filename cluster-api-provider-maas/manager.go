@@ -34,7 +34,7 @@ import (
 	"github.com/openshift/hypershift/support/program"
 )
 
-// leaderElectionID is that of upstream, so that the two never run at the same time in one namespace.
+// leaderElectionID is the ID of upstream CAPMAAS, so that both providers never run at the same time in one namespace.
 const leaderElectionID = "controller-leader-election-capmaas"
 
 // newScheme returns a scheme with the kinds that the provider reads and writes.

@@ -68,7 +68,8 @@ func TestManifestsUseFlagsThatExist(t *testing.T) {
 	parse(t, args...)
 }
 
-// TestCredentialsNamespace checks that the Secret may be in its own namespace; the default is that of the process.
+// TestCredentialsNamespace checks that the Secret may be in its own namespace; the default is the namespace of the
+// process.
 func TestCredentialsNamespace(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("NAMESPACE", "home")
@@ -79,7 +80,7 @@ func TestCredentialsNamespace(t *testing.T) {
 	g.Expect(parse(t, "--credentials-secret=s", "--credentials-namespace=").secret()).To(Equal(client.ObjectKey{Namespace: "home", Name: "s"}))
 }
 
-// TestHome checks that the lease is in the namespace that the process watches, else in that of its pod.
+// TestHome checks that the lease is in the namespace that the process watches, else in the namespace of its pod.
 func TestHome(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("NAMESPACE", "home")

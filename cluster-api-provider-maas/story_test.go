@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestStory is the debugging scenario of docs/reference/logging.md: the MAAS key becomes invalid, and the log and the
-// metrics of the provider show it. The process logs at the highest verbosity, and the log contains no secret.
+// TestStory follows the debugging scenario of docs/reference/logging.md: the MAAS key becomes invalid, and the log and
+// the metrics of the provider show it. The process logs at the highest verbosity, and the log contains no secret.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	const userData = "#cloud-config\nchpasswd: correct-horse-battery"

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that a controller of the provider watches. The requested objects do not exist,
-// so only the watch can cause the request.
+// TestWatches checks that each kind that a controller of the provider watches triggers a reconcile. The reconciled
+// objects do not exist, so only the watch can trigger it.
 func TestWatches(t *testing.T) {
 	const namespace = "default"
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)

@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
-// readDNS finds the DNS servers that hosted pods query: those of the operator's own pod, and those of the flag.
+// readDNS finds the DNS servers that hosted pods query: the servers of the operator's own pod, and the servers in the
+// flag.
 func (f *runFlags) readDNS(ctx context.Context, reader client.Reader, file string) error {
 	further, err := maasapi.ParsePrefixes(f.dnsServers)
 	if err != nil {

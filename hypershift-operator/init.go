@@ -64,7 +64,7 @@ func waitForCRDs(ctx context.Context, c client.Reader, platforms registry.Regist
 	err := wait.PollUntilContextTimeout(ctx, initPoll, timeout, true, func(ctx context.Context) (bool, error) {
 		ofPlatforms, err := present(ctx, c, platforms.CRDs())
 		if err != nil {
-			return false, nil //nolint:nilerr // It is tried again, and the time-out tells.
+			return false, nil //nolint:nilerr // The poll repeats the request until its timeout.
 		}
 		missing, err = registry.Missing(ctx, c, append(ofPlatforms, coreCRDs...))
 		return err == nil && len(missing) == 0, nil

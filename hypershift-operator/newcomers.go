@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
 
-// newcomersRetry is the delay before the API server is asked again after an error.
+// newcomersRetry is the delay before a failed request to the API server is repeated.
 const newcomersRetry = 10 * time.Second
 
 // newcomers stops the operator when the kinds of a disabled platform become available. The container then restarts and

@@ -25,7 +25,7 @@ func TestVirtualIPFlags(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := newVirtualIPCommand()
-			cmd.SetArgs(append([]string{}, tt.args...)) // Without arguments, cobra would use those of the test binary.
+			cmd.SetArgs(append([]string{}, tt.args...)) // Without arguments, cobra would parse os.Args.
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring(tt.says)))
 		})

@@ -183,8 +183,8 @@ func (o *options) ca() []byte {
 	return content
 }
 
-// mirrors returns the mirrors from which this process reads release images: first those of the flag, then those of the
-// environment.
+// mirrors returns the mirrors from which this process reads release images: first the mirrors in the flag, then the
+// mirrors in the environment.
 func (o *options) mirrors() ([]releaseinfo.Mirror, error) {
 	fromFlag, err := releaseinfo.ParseMirrors(o.registryOverrides)
 	if err != nil {

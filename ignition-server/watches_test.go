@@ -20,8 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that the payload of a token depends on. The token Secrets of the reconciles
-// do not exist, so only the watch can trigger them.
+// TestWatches checks that each kind that the payload of a token depends on triggers a reconcile. The reconciled token
+// Secrets do not exist, so only the watch can trigger it.
 func TestWatches(t *testing.T) {
 	const namespace = "default"
 	config, scheme := testenv.Start(t, crds.HyperShift), runtime.NewScheme()

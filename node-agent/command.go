@@ -132,8 +132,8 @@ func sandbox(ctx context.Context, h *host.Host) error {
 	return nil
 }
 
-// kubelet replaces this process by the kubelet. It sets the node name: a Node cannot be renamed, and the kernel's host
-// name may still be that of the installer.
+// kubelet replaces this process with the kubelet. It sets the node name: a Node cannot be renamed, and the kernel's
+// host name may still come from the installer.
 func kubelet(h *host.Host, args []string) error {
 	program := release.Program(h, "kubelet")
 	argv := append([]string{program, "--hostname-override=" + nodeName(h)}, args...)

@@ -25,7 +25,7 @@ const (
 	// planPath holds the plan. With it, a machine that boots again needs no server. The token for the server may have
 	// expired.
 	planPath = nodeplan.Path
-	// joined exists once the kubelet has its first certificate.
+	// joined is the path of the kubelet's kubeconfig, which is written once the kubelet has its first certificate.
 	joined = cluster.Kubeconfig
 
 	// planAge is how long a machine that has not joined uses its plan. The bootstrap token in the plan is valid for an

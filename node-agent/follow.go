@@ -52,7 +52,7 @@ type follower struct {
 	retryFirst, retryMax time.Duration
 	// watchMax is the longest delay before an unreachable API server is tried again.
 	watchMax time.Duration
-	// become replaces this process by the newer node-agent. It returns only with an error.
+	// become replaces this process with the newer node-agent. It returns only with an error.
 	become func() error
 }
 

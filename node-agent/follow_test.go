@@ -62,7 +62,7 @@ func (m *machine) edit(p *nodeplan.Plan, path, content string) {
 	p.Files[at].Content = []byte(content)
 }
 
-// release pushes the node image of another version.
+// release pushes the node image of a different version.
 func (m *machine) release(version string) nodeplan.Image {
 	files := nodeFiles()
 	for path, text := range files {

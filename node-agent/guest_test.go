@@ -84,7 +84,7 @@ func (m *machine) startKubelet() {
 	}
 }
 
-// endings returns how often the kubelet has exited, as systemd reports it. Right after a restart, it is still the
+// endings returns the number of exits of the kubelet, as systemd reports it. Right after a restart, it is still the
 // previous value.
 func (g *guest) endings() int {
 	g.mu.Lock()

@@ -28,7 +28,7 @@ func (m *machine) otherServer() string {
 }
 
 // otherAddress returns a second address at which both servers answer. It replaces the current host of the
-// ignition-server by a name without a server.
+// ignition-server with a name that has no server.
 func (m *machine) otherAddress() string {
 	m.t.Helper()
 	endpoint := strings.TrimSpace(m.read(nodeplan.ServerEndpoint))

@@ -117,7 +117,7 @@ func (f *follower) askAt(ctx context.Context, endpoint, path string) (answer, er
 	return answer{body, header}, err
 }
 
-// renewProgram replaces this program by the node-agent of the ignition-server. That server renders the plan, so its
+// renewProgram replaces this program with the node-agent of the ignition-server. That server renders the plan, so its
 // node-agent understands the plan.
 func (f *follower) renewProgram(ctx context.Context) error {
 	served, err := f.ask(ctx, "/node-agent/"+f.arch)
@@ -185,7 +185,7 @@ func (f *follower) healthy(ctx context.Context) error {
 	return fmt.Errorf("the Node was not Ready with kubelet %s in %s: %s", version, time.Since(started).Round(time.Second), reason)
 }
 
-// ended returns how often the kubelet has exited according to systemd; zero if that is unknown.
+// ended returns the number of exits of the kubelet according to systemd; zero if it is unknown.
 func (f *follower) ended(ctx context.Context) int {
 	ends, err := release.Ended(ctx, f.host)
 	if err != nil {

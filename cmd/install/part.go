@@ -29,7 +29,7 @@ type Addition struct {
 // SecretFiles is a Secret that is mounted into the operator.
 type SecretFiles struct{ Name, Dir string }
 
-// completeParts completes the parts of all platforms.
+// completeParts collects what each platform adds to the installation.
 func (o *Options) completeParts() error {
 	o.addition = Addition{}
 	for _, part := range o.parts {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
-// TestCreate has servers that fail the first attempt, which they may have carried out.
+// TestCreate covers servers that fail the first attempt although they may have executed it.
 func TestCreate(t *testing.T) {
 	pool := func(cluster string) *hyperv1.NodePool {
 		return &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "workers"},

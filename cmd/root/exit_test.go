@@ -107,7 +107,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// TestRunCleansOutput: a cluster that a tenant controls cannot control the terminal of an administrator.
+// TestRunCleansOutput checks that a cluster that a tenant controls cannot control the terminal of an administrator.
 func TestRunCleansOutput(t *testing.T) {
 	g := NewWithT(t)
 	var stdout, stderr strings.Builder

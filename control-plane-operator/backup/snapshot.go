@@ -54,8 +54,8 @@ func save(path string, content io.Reader, progress func(int64)) error {
 	return errors.Join(err, file.Close())
 }
 
-// inspect returns what is in a snapshot, and an error unless it is complete: etcd ends it with a checksum, and etcdutl
-// reads all pages.
+// inspect returns a description of a snapshot, and an error unless it is complete: etcd ends it with a checksum, and
+// etcdutl reads all pages.
 func inspect(path string) (bundle.Snapshot, error) {
 	size, sum, err := sum(path)
 	if err != nil {

@@ -76,7 +76,7 @@ func GuestScheme() *runtime.Scheme {
 type clusters struct {
 	mgr        ctrl.Manager
 	management cluster.Cluster
-	// guest reads and writes the guest without a cache.
+	// guest accesses the guest cluster without a cache.
 	guest client.Client
 }
 

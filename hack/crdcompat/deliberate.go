@@ -17,7 +17,7 @@ import (
 
 // entry is a deliberate change. A "*" in CRD, Path and Detail stands for any text.
 type entry struct {
-	// Reason says why the change is made, and what it means for users.
+	// Reason explains the change, and its consequences for users.
 	Reason string `json:"reason"`
 	// Change is the kind of the change.
 	Change string `json:"change"`

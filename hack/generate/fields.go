@@ -60,7 +60,7 @@ func isOwn(path string) bool {
 	return err == nil && slices.Contains(ownFolders, filepath.Dir(relative))
 }
 
-// verifyFields fails if the CRDs in the tree lack a field of the list, or have it with another type.
+// verifyFields fails if the CRDs in the tree lack a field of the list, or have it with a different type.
 func verifyFields() error {
 	published, err := readFieldList()
 	if err != nil {

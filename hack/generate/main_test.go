@@ -66,7 +66,7 @@ spec:
 
 func TestVerifyFields(t *testing.T) {
 	path := filepath.Join(crdFolder, "hypershift", "widgets.yaml")
-	t.Run("When every published field exists, it should return no error", func(t *testing.T) {
+	t.Run("When every published field exists with its type, verifyFields should return no error", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader +
 			"widgets.example.com v1 spec.size int-or-string\nwidgets.example.com v1 spec.ports[] integer/int32\nwidgets.example.com v1 spec.labels{} string\n"})
 		NewWithT(t).Expect(verifyFields()).To(Succeed())

@@ -40,7 +40,7 @@ func (m markers) has(name string) bool {
 	return false
 }
 
-// text returns what follows the first of the prefixes that exists.
+// text returns the text after the first of the prefixes that exists.
 func (m markers) text(prefixes ...string) string {
 	for _, prefix := range prefixes {
 		for _, marker := range m {

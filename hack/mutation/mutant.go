@@ -32,7 +32,7 @@ func (m *mutant) isAt(place string) bool {
 	return place == "" || place == m.file || place == fmt.Sprintf("%s:%d", m.file, m.line)
 }
 
-// finder visits a file and records the changes that can be made to it.
+// finder visits a file and records its possible changes.
 type finder struct {
 	*sourcePackage
 	file    *ast.File

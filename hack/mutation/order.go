@@ -36,7 +36,7 @@ func batches(tests []*test) [][]*test {
 	return all
 }
 
-// price is the duration of a test, reduced by the number of changes that it has caught.
+// price returns the duration of a test, reduced by the number of changes that it has caught.
 func (t *test) price() time.Duration { return t.took / time.Duration(1+t.caught) }
 
 func total(tests []*test) (sum time.Duration) {

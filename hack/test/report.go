@@ -110,7 +110,7 @@ func (r *report) fail(e event, key string) {
 	}
 }
 
-// reason returns what a skipped test printed.
+// reason returns the output of a skipped test.
 func reason(output []string) string {
 	for _, line := range output {
 		text := strings.TrimSpace(line)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// command is a stage whose command is a shell script that prints events.
+// command returns a stage whose command is a shell script that prints events.
 func command(script string) stage { return stage{command: []string{"sh", "-c", script}, events: true} }
 
 // TestRun checks that the last line shows a stage whose command misbehaves.
@@ -222,7 +222,8 @@ func TestHasOwnStage(t *testing.T) {
 
 func TestStagesNameExistingFolders(t *testing.T) {
 	for name, s := range stages {
-		// go list provides the packages of unit and packages; those of repeat depend on the changes.
+		// `go list` provides the packages of the stages unit and packages. The packages of the stage repeat depend on
+		// the changes.
 		if s.command != nil || name == "unit" || name == "packages" || name == "repeat" {
 			continue
 		}

@@ -40,7 +40,7 @@ var (
 		hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType)
 )
 
-// failure is the normal status of a condition, and the label value if it has another status.
+// failure is the normal status of a condition, and the label value if it has a different status.
 type failure struct {
 	want metav1.ConditionStatus
 	name string

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/version"
 )
 
-// transitionBuckets are those of HyperShift: control planes take minutes. Machines take longer; the provider has its
-// own histogram for them.
+// transitionBuckets are the buckets of upstream HyperShift: control planes take minutes. Machines take longer; the
+// provider has its own histogram for them.
 var transitionBuckets = []float64{5, 10, 20, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600}
 
 // New returns the collector of the management cluster that reader reads.

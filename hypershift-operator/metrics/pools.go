@@ -127,8 +127,8 @@ func conditionsOf(pool *hyperv1.NodePool) []metav1.Condition {
 	return all
 }
 
-// wantedMachines returns the replicas that Cluster API is asked for. An autoscaler changes them, and a NodePool does
-// not report them.
+// wantedMachines returns the spec.replicas of each MachineDeployment and MachineSet. An autoscaler changes them, and a
+// NodePool does not report them.
 func wantedMachines(ctx context.Context, reader client.Reader) (map[client.ObjectKey]int32, error) {
 	deployments, sets := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}
 	if err := reader.List(ctx, deployments); err != nil {

@@ -113,7 +113,7 @@ func TestSeveral(t *testing.T) {
 }
 
 // TestWantedMachines checks the desired size of a pool. It is the number of replicas in Cluster API, for in-place and
-// replace upgrades, or else that of the pool.
+// replace upgrades, or else in the NodePool.
 func TestWantedMachines(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}
 	elsewhere := metav1.ObjectMeta{Namespace: "clusters-other", Name: "demo"}

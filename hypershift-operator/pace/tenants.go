@@ -40,7 +40,7 @@ func ByNamespace(r reconcile.Reconciler) reconcile.Reconciler {
 }
 
 // Limiter limits the rate of requests to the management cluster's API for each namespace. The requests of one namespace
-// never wait for those of another.
+// never wait for requests of another namespace.
 type Limiter struct{ buckets *lru.Cache }
 
 var _ flowcontrol.RateLimiter = &Limiter{}

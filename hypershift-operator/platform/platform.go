@@ -118,7 +118,7 @@ func (f *Fault) Error() string { return f.Message }
 
 // MachineStart is the progress of a machine towards a Node.
 type MachineStart struct {
-	// Begun is when the platform got the resource that is to become the Node. It is zero while the machine waits for
+	// Begun is when the platform got the resource that will become the Node. It is zero while the machine waits for
 	// something that a replacement would wait for too, such as capacity.
 	Begun time.Time
 	// Reason and Message say why the machine will never become a Node, so that it must be replaced; empty while it may.
@@ -127,7 +127,7 @@ type MachineStart struct {
 
 // MachineCapacity is the capacity of the next machine of a template.
 type MachineCapacity struct {
-	// Resources are those of the complete machine; empty while they are unknown.
+	// Resources are the resources of the complete machine; empty while they are unknown.
 	Resources corev1.ResourceList
 	// Zone is the zone of all machines of the template; empty if they may be in several zones.
 	Zone string
@@ -271,7 +271,8 @@ type Environment struct {
 
 // Options are the operator's flags for one platform. They create its plugin after parsing.
 type Options interface {
-	// AddFlags adds the flags. Their names begin with the platform's name, or are those of upstream HyperShift.
+	// AddFlags adds the flags. Their names begin with the platform's name, or are the names of upstream HyperShift's
+	// flags.
 	AddFlags(flags *pflag.FlagSet)
 	// New creates the plugin. An error is about the flags, and names them.
 	New(env Environment) (Platform, error)

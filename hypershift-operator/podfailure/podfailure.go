@@ -85,7 +85,7 @@ func Text(findings []Finding) string {
 	return strings.Join(all, ". ")
 }
 
-// refusedDeployment returns why a Deployment's newest pods cannot be created; empty if they can.
+// refusedDeployment returns the reason why a Deployment's newest pods cannot be created; empty if they can.
 func refusedDeployment(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -179,7 +179,7 @@ func restart(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) []Fi
 	return []Finding{{Message: text, Stuck: status.RestartCount >= loop}}
 }
 
-// lastEnd returns when a container exited; now if the status does not say.
+// lastEnd returns when a container exited; now if the status does not record it.
 func lastEnd(ended *corev1.ContainerStateTerminated, now time.Time) time.Time {
 	if ended.FinishedAt.IsZero() {
 		return now

@@ -70,7 +70,7 @@ func waiting(pod *corev1.Pod, events []corev1.Event, now time.Time) []Finding {
 	return found
 }
 
-// unmounted returns what the kubelet reported recently of volumes of a pod.
+// unmounted returns recent reports of the kubelet about volumes of a pod.
 func unmounted(pod types.UID, events []corev1.Event, now time.Time) []string {
 	var all []string
 	for i := range events {

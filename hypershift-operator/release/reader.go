@@ -50,7 +50,7 @@ type Reader struct {
 	overrides map[string]string
 	allow     func(image string) error
 	guard     *addressguard.Guard
-	// byNamespace has an lru.Cache with the clients of each namespace.
+	// byNamespace holds an lru.Cache with the clients of each namespace.
 	byNamespace *lru.Cache
 }
 

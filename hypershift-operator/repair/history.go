@@ -29,7 +29,7 @@ type Record struct {
 	At time.Time `json:"at"`
 }
 
-// History has the repairs of a pool, oldest first.
+// History holds the repairs of a pool, oldest first.
 type History []Record
 
 // Parse reads a history as String writes it. An empty text is an empty history.

@@ -18,7 +18,8 @@ const (
 	timeout = 16 * time.Minute
 )
 
-// simulated is a machine of a simulation. broken means that it fails by itself. A shared cause affects it after lag.
+// simulated is a machine of a simulation. broken means that it fails for a cause of its own. A shared cause affects it
+// after lag.
 type simulated struct {
 	Machine
 	broken, gone bool
@@ -114,7 +115,7 @@ func (s *simulation) check() {
 	}
 }
 
-// disturb starts failures. At most one machine fails by itself at a time.
+// disturb starts failures. At most one machine at a time fails for a cause of its own.
 func (s *simulation) disturb() {
 	m := s.machines[s.IntN(len(s.machines))]
 	alone := !m.OtherPool && m.Healthy

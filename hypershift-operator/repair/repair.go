@@ -43,7 +43,7 @@ type Machine struct {
 	// Cause is the reason for which the machine fails; empty if it does not.
 	Cause string
 	// Gone reports that nothing healthy can be lost, because the platform has no such machine any more, or because an
-	// administrator asked for the replacement. HostLost reports that the platform has lost the host of the machine.
+	// administrator requested the replacement. HostLost reports that the platform has lost the host of the machine.
 	Gone, HostLost bool
 	// WithoutNetwork reports that the Node is not Ready because its pods have no network.
 	WithoutNetwork bool
@@ -64,7 +64,7 @@ type State struct {
 	Now time.Time
 	// Machines are the machines of all pools of the cluster.
 	Machines []Machine
-	// History has the recent repairs of the pool.
+	// History holds the recent repairs of the pool.
 	History History
 	// MaxUnhealthy is how many machines of the pool may fail before none is replaced.
 	MaxUnhealthy int
@@ -88,7 +88,7 @@ type Decision struct {
 	After time.Duration
 }
 
-// Decide returns which machine of the pool may be replaced. Each check that does not pass holds the repair back.
+// Decide decides which machine of the pool may be replaced. Each check that does not pass holds the repair back.
 func Decide(state State) Decision {
 	decision := Decision{History: state.History.keep(state)}
 	if slices.ContainsFunc(state.Machines, func(m Machine) bool { return !m.OtherPool && m.failing() }) {

@@ -24,9 +24,9 @@ func Owner(obj client.Object) string {
 	return obj.GetAnnotations()[hyperv1.HostedClusterAnnotation]
 }
 
-// Namespace returns why a cluster may not use a namespace for its control plane; empty if it may. It may not if the
-// namespace exists, was not created for this cluster, and was not assigned to it by an administrator. Only an
-// administrator can annotate a namespace.
+// Namespace returns the reason why a cluster must not use a namespace for its control plane; empty if it may. It must
+// not if the namespace exists, was not created for this cluster, and was not assigned to it by an administrator. Only
+// an administrator can annotate a namespace.
 func Namespace(ctx context.Context, c client.Reader, name string, cluster client.ObjectKey) (why string, err error) {
 	namespace := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Default is the number of turns unless an administrator chooses another.
+	// Default is the number of turns unless an administrator sets a different number.
 	Default = 10
 	// Look is how often the holder of a turn should report whether it is complete.
 	Look = 5 * time.Second
@@ -28,8 +28,8 @@ const (
 	longest = 10 * time.Minute
 )
 
-// Turns gives turns to control planes. They are in memory only: after a restart of the operator, the control planes that
-// still have to change ask again. A nil Turns has no limit. It is safe for concurrent use.
+// Turns gives turns to control planes. They are in memory only: after a restart of the operator, the control planes
+// that still have to change request a turn again. A nil Turns has no limit. It is safe for concurrent use.
 type Turns struct {
 	most  int
 	clock clock.PassiveClock

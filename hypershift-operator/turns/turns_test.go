@@ -17,7 +17,7 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "clusters", Name: name}
 }
 
-// world has turns for two control planes, and records which ones were woken.
+// world holds turns for two control planes, and records which ones were woken.
 type world struct {
 	*GomegaWithT
 	*turns.Turns

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Check returns why this node should not have the addresses now; nil if it may.
+// Check returns the reason why this node should not have the addresses now; nil if it may.
 type Check func(ctx context.Context) error
 
 const (

@@ -38,7 +38,7 @@ var errLate = errors.New("the renewal took too long")
 
 // Network manages addresses on this node.
 type Network interface {
-	// Check returns why this node cannot have the address now; nil if it can.
+	// Check returns the reason why this node cannot have the address now; nil if it can.
 	Check(address netip.Addr) error
 	// Hold assigns the address for a lifetime, and reports whether it was not assigned before.
 	Hold(address netip.Addr, lifetime time.Duration) (added bool, err error)

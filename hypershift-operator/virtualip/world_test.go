@@ -113,7 +113,7 @@ type node struct {
 	sick atomic.Bool
 }
 
-// newWorld returns a world. It continuously checks that the two nodes never have an address at the same time.
+// newWorld returns a fixture. It continuously checks that the two nodes never have an address at the same time.
 func newWorld(t *testing.T, config *rest.Config, lease string) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), t: t, config: config, lease: lease, segment: segment.New(t)}

@@ -69,7 +69,7 @@ func install(t *testing.T, c client.Client, port int) {
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}, service, config)
 }
 
-// pool is a NodePool with only the required fields.
+// pool returns a NodePool with only the required fields.
 func pool(name, cluster string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": hyperv1.GroupVersion.String(), "kind": "NodePool",

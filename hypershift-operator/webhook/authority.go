@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// overlap is how long the previous CA stays trusted. Replicas that have not read the new certificate yet still use one
-// of the previous CA. Clients cannot read objects whose conversion fails.
+// overlap is how long the previous CA remains trusted. Replicas that have not read the new certificate yet still use
+// one of the previous CA. Clients cannot read objects whose conversion fails.
 const overlap = time.Hour
 
 // clusterAPI is the label that Cluster API's CRDs have with every installer.

@@ -159,7 +159,7 @@ func (w converted) authorities(ctx context.Context, g Gomega) map[string]string 
 	return seen
 }
 
-// oldDeployment is an object that a config operator of an OpenShift payload or an older Cluster API would write.
+// oldDeployment returns an object as a config operator of an OpenShift payload or an older Cluster API would write.
 func oldDeployment(name string) *clusterv1beta1.MachineDeployment {
 	return &clusterv1beta1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},

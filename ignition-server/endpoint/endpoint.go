@@ -46,7 +46,7 @@ var architectures = []string{"amd64", "arm64"}
 
 var ignitionPath = regexp.MustCompile(`^/ignition[^/\s]*$`)
 
-// Tokens resolves tokens.
+// Tokens resolves tokens and configuration hashes to their configurations.
 type Tokens interface {
 	Get(token string) (token.Entry, bool)
 	// Config returns the configuration of a pool (<namespace>/<name>) with this hash.

@@ -22,7 +22,7 @@ type Nodes interface {
 
 func hasCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
 
-// identified calls serve if the client's certificate is that of a Node with a Machine. The TLS connection has proved
+// identified calls serve if the client's certificate belongs to a Node with a Machine. The TLS connection has proved
 // that the client has the key.
 func (h *Server) identified(w http.ResponseWriter, r *http.Request, serve func(identity.Node)) {
 	if !hasCertificate(r) {

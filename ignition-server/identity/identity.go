@@ -35,7 +35,7 @@ var ErrNoMachine = errors.New("this node has no Machine, or one that is being de
 
 // Node identifies the client.
 type Node struct {
-	// Name is the name of the Node, and Machine that of its Machine.
+	// Name is the name of the Node, and Machine the name of its Machine.
 	Name, Machine string
 	// NodePool is <namespace>/<name> of the Machine's pool.
 	NodePool string

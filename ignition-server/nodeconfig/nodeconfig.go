@@ -28,7 +28,7 @@ import (
 
 // Input holds all inputs of a node's configuration.
 type Input struct {
-	// ConfigHash identifies the configuration among those of the pool. The machine uses it to identify its current
+	// ConfigHash identifies the configuration within the pool. The machine uses it to identify its current
 	// configuration.
 	ConfigHash string
 	// NodePool is the name of the pool, which is a label of the node.

@@ -50,7 +50,7 @@ const (
 type Request struct {
 	// NodePool is <namespace>/<name>.
 	NodePool string
-	// ConfigHash identifies the configuration among those of the pool.
+	// ConfigHash identifies the configuration within the pool.
 	ConfigHash string
 	// Release is the pull spec of the pool's release payload.
 	Release string

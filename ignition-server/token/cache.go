@@ -28,7 +28,7 @@ type Entry struct {
 	Machine string
 	// Architecture is the architecture of the pool's machines, in Go's spelling; empty for amd64.
 	Architecture string
-	// Hash identifies the configuration among those of the pool.
+	// Hash identifies the configuration within the pool.
 	Hash string
 	// Payload is the configuration of a node, in JSON; nil if it could not be rendered.
 	Payload []byte

@@ -21,7 +21,7 @@ import (
 func directories(_ context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	for _, d := range plan.Directories {
 		target := h.Path(d.Path)
-		err := os.MkdirAll(target, 0o755) //nolint:gosec // As Ignition makes them.
+		err := os.MkdirAll(target, 0o755) //nolint:gosec // Ignition uses the same mode.
 		if err == nil {
 			err = os.Chmod(target, fileMode(d.Mode))
 		}
@@ -93,7 +93,7 @@ func makeLink(h *host.Host, l nodeplan.Link) error {
 		return own(h, l.Path, l.Owner)
 	}
 	target, link := h.Path(l.Target), h.Path(l.Path)
-	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { //nolint:gosec // As Ignition makes them.
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { //nolint:gosec // Ignition uses the same mode.
 		return err
 	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -54,7 +54,7 @@ func (h *Host) Do(ctx context.Context, program string, args ...string) error {
 
 // Exec implements Run for a real machine. Its errors include the end of the program's standard error.
 func Exec(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // The programs are named in this room; no argument is read by a shell.
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // The programs are constants; no shell reads the arguments.
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -88,7 +88,7 @@ func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed boo
 	if same(target, content, mode) {
 		return false, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // Folders of /etc are for all to look into.
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // All users may list folders in /etc.
 		return false, err
 	}
 	partial, err := os.CreateTemp(filepath.Dir(target), ".hypershift-*")

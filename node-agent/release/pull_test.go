@@ -218,8 +218,8 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// TestPlainHTTP has a registry without TLS that only a proxy reaches. Its address is not the loopback address, for
-// which a proxy is never used.
+// TestPlainHTTP pulls from a registry without TLS that only a proxy reaches. Its address is not the loopback address,
+// for which a proxy is never used.
 func TestPlainHTTP(t *testing.T) {
 	t.Parallel()
 	const outside = "0.0.0.0:1"

@@ -129,7 +129,7 @@ func RestartKubelet(ctx context.Context, h *host.Host) error {
 	return nil
 }
 
-// Ended returns how often systemd has restarted the kubelet since its unit was started.
+// Ended returns the number of times that systemd has restarted the kubelet since its unit was started.
 func Ended(ctx context.Context, h *host.Host) (int, error) {
 	out, err := h.Run(ctx, nil, "systemctl", "show", "--property=NRestarts", "--value", kubeletUnit)
 	if err != nil {

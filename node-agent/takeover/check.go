@@ -22,7 +22,7 @@ const (
 	memory = 7 << 19
 )
 
-// Check returns an error if the machine cannot start another kernel, or lacks memory.
+// Check returns an error if the machine cannot start a new kernel, or lacks memory.
 func Check(h *host.Host) error {
 	variable, err := h.Read(secureBoot)
 	if err != nil {

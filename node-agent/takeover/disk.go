@@ -20,9 +20,8 @@ var mounts = []string{"/", "/boot", "/boot/efi"}
 const byID = "/dev/disk/by-id"
 
 // Disk returns the disk of the running system, from which the firmware boots. The result is a path below
-// /dev/disk/by-id, which is the same under another kernel. It rejects a system on several disks, or on a combined
-// device (LVM, RAID, bcache, multipath). Overwriting only one of the disks would leave parts of the old system on the
-// others.
+// /dev/disk/by-id, which does not depend on the kernel. It rejects a system on several disks, or on a combined device
+// (LVM, RAID, bcache, multipath). Overwriting only one of the disks would leave parts of the old system on the others.
 func Disk(h *host.Host) (string, error) {
 	devices, err := mounted(h)
 	if err != nil {

@@ -81,7 +81,7 @@ func Prepare(ctx context.Context, h *host.Host, client *http.Client, live *Live,
 }
 
 // commandLine returns arguments that make the live system run Ignition, with its config from the initramfs. The
-// consoles are those of the running system.
+// arguments for consoles are copied from the running system.
 func commandLine(h *host.Host) (string, error) {
 	running, err := h.Read("/proc/cmdline")
 	if err != nil {

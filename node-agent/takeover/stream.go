@@ -30,7 +30,7 @@ type Live struct {
 	Initramfs, RootFS Artifact
 }
 
-// archNames maps Go architectures to those of CoreOS.
+// archNames maps Go's architecture names to CoreOS's names.
 var archNames = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
 // FromStream returns the live system of a Go architecture from CoreOS stream metadata. The metadata is the output of

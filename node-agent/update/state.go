@@ -84,7 +84,7 @@ func (s State) save(h *host.Host) error {
 	return nil
 }
 
-// Forget removes the result of an update, for example when another configuration is desired.
+// Forget removes the result of an update, for example when the desired configuration changes.
 func Forget(h *host.Host) error {
 	return h.Remove(statePath)
 }

@@ -40,7 +40,7 @@ type Machine struct {
 	Healthy func(ctx context.Context) error
 }
 
-// Begin makes the backup and writes the target of the update. The configuration of the machine is not changed.
+// Begin creates the backup and writes the target of the update. The configuration of the machine is not changed.
 func (m *Machine) Begin(target *nodeplan.Plan) error {
 	if err := m.begin(target); err != nil {
 		// The backup may take space that the disk lacks.

@@ -113,7 +113,7 @@ func installPlugin(from, to string) error {
 // replaceFile writes a file in one step: a reader sees either the old or the new content. The temporary name begins
 // with a dot, so that CNI runtimes ignore it.
 //
-//nolint:gosec // The paths are those of the agent's flags, and the folders are read by the container runtime.
+//nolint:gosec // The paths come from the agent's flags, and the folders are read by the container runtime.
 func replaceFile(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

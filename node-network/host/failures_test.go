@@ -113,8 +113,8 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 	})
 }
 
-// TestFromKernel checks which routes with the agent's protocol number count as its own. Some of them only another
-// program can have created.
+// TestFromKernel checks which routes with the agent's protocol number count as its own. Some of the others can only
+// come from another program.
 func TestFromKernel(t *testing.T) {
 	t.Parallel()
 	network := func(text string) *net.IPNet {

@@ -15,15 +15,15 @@ const EnvFile = "MANAGEMENT_NETWORK_FILE"
 
 // Addresses holds the addresses of a management cluster that its API reports. The lists are sorted.
 type Addresses struct {
-	// API has the addresses of the API server, both of its Service and of its endpoints.
+	// API holds the addresses of the API server, both of its Service and of its endpoints.
 	API []netip.AddrPort `json:"api,omitempty"`
-	// APIPorts has the ports of the API server's endpoints, which may be open on other nodes too.
+	// APIPorts holds the ports of the API server's endpoints, which may be open on other nodes too.
 	APIPorts []uint16 `json:"apiPorts,omitempty"`
-	// Nodes has the internal and external addresses of the nodes.
+	// Nodes holds the internal and external addresses of the nodes.
 	Nodes []netip.Addr `json:"nodes,omitempty"`
-	// Pods has the pod ranges of the nodes; a network plugin may use others.
+	// Pods holds the pod ranges of the nodes; a network plugin may use others.
 	Pods []netip.Prefix `json:"pods,omitempty"`
-	// Services has the ranges of Services. Clusters before Kubernetes 1.33 do not report them.
+	// Services holds the ranges of Services. Clusters before Kubernetes 1.33 do not report them.
 	Services []netip.Prefix `json:"services,omitempty"`
 	// WholeNodes extends Contains to every port of the nodes, not just those of Kubernetes. Read does not set it.
 	WholeNodes bool `json:"wholeNodes,omitempty"`

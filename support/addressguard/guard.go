@@ -29,7 +29,7 @@ type Guard struct {
 	// Allow lists ranges that are always allowed. Refuse lists ranges that are blocked in addition to the addresses that
 	// no tenant service uses. Allow takes precedence over the other fields.
 	Allow, Refuse []netip.Prefix
-	// RefuseAt lists single ports that are blocked, such as that of the management cluster's API.
+	// RefuseAt lists single ports that are blocked, such as the port of the management cluster's API server.
 	RefuseAt []netip.AddrPort
 	// Own holds addresses of the management cluster, which are blocked too; nil holds none.
 	Own Own
@@ -41,8 +41,7 @@ type Own interface {
 	Contains(at netip.AddrPort) bool
 }
 
-// RefusedError reports a connection that a Guard blocked before it was made. It does not reveal the address that a name
-// resolves to.
+// RefusedError reports that a Guard blocked a connection. It does not reveal the address that a name resolves to.
 type RefusedError struct{}
 
 // Error names the kinds of addresses that are blocked. The caller adds the flag with which an administrator allows

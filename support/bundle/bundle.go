@@ -44,7 +44,7 @@ type Header struct {
 	Format int `json:"format"`
 	// Created is the time at which the snapshot was taken.
 	Created time.Time `json:"created"`
-	// Name and Namespace are those of the HostedCluster; HostedNamespace is the namespace of its control plane.
+	// Name and Namespace identify the HostedCluster; HostedNamespace is the namespace of its control plane.
 	Name            string `json:"name"`
 	Namespace       string `json:"namespace"`
 	HostedNamespace string `json:"hostedNamespace"`
@@ -93,7 +93,7 @@ type Contents struct {
 	sum       digest
 }
 
-// Secret returns the Secret with a name; nil if the bundle has none.
+// Secret returns the Secret with the given name; nil if the bundle has none.
 func (c Contents) Secret(name string) *corev1.Secret {
 	for i := range c.Secrets {
 		if c.Secrets[i].Name == name {

@@ -14,9 +14,9 @@ import (
 // The keys of the Secret with which a backup is encrypted. A writer needs only the recipients. Secrets stolen from a
 // management cluster then do not decrypt a backup. `age-keygen` creates both.
 const (
-	// RecipientsKey has public keys of age ("age1..."), one per line. The private key of any of them opens a bundle.
+	// RecipientsKey holds public keys of age ("age1..."), one per line. The private key of any of them opens a bundle.
 	RecipientsKey = "recipients"
-	// IdentityKey has private keys of age ("AGE-SECRET-KEY-1..."), one per line.
+	// IdentityKey holds private keys of age ("AGE-SECRET-KEY-1..."), one per line.
 	IdentityKey = "identity"
 )
 

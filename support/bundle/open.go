@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Why a bundle cannot be read. All errors except ErrKey mean that another bundle must be used.
+// These errors are the reasons why a bundle cannot be read. All except ErrKey mean that a different bundle must be
+// used.
 var (
 	// ErrKey means that the file is a bundle, and none of the private keys opens it.
 	ErrKey = errors.New("none of the keys decrypts the backup; use the private key of a recipient that was configured " +
@@ -37,8 +38,8 @@ var (
 const maxEntry = 256 << 20
 
 // Open reads a bundle up to its snapshot, and returns a reader of the snapshot. The caller must not use the snapshot
-// before the reader returns io.EOF. Only then it is known to be complete and unaltered; otherwise the reader returns an
-// error. Errors wrap those of this package, or those of r.
+// before the reader returns io.EOF, which proves that it is complete and unaltered. Otherwise the reader returns an
+// error. Errors wrap an error of this package, or an error of r.
 func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) {
 	file := &source{r: r}
 	plain, err := age.Decrypt(file, identities...)

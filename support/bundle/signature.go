@@ -15,8 +15,8 @@ import (
 	"hash"
 )
 
-// A bundle is encrypted to public keys, so anyone with a public key can make one. Its signature shows which management
-// cluster made it:
+// A bundle is encrypted to public keys, so anyone with a public key can create one. Its signature shows which
+// management cluster created it:
 //
 // 	authority (one for each management cluster)
 // 	  -- certifies --> signer (one for each hosted cluster)
@@ -42,9 +42,9 @@ const (
 	SignerCertificate = "signer-certificate"
 )
 
-// Why a signature is not accepted.
+// These errors are the reasons why a signature is rejected.
 var (
-	// ErrUnsigned means that the bundle has no signature, as those of release 0.1.0.
+	// ErrUnsigned means that the bundle has no signature. Release 0.1.0 did not sign bundles.
 	ErrUnsigned = errors.New("the backup is not signed")
 	// ErrSignature means that this authority did not sign the bundle for its cluster.
 	ErrSignature = errors.New("the backup is not signed by this management cluster")

@@ -35,7 +35,7 @@ type Images interface {
 
 // Scope holds the state of the hosted control plane in one reconcile. Components read its exported fields only.
 type Scope struct {
-	// Client reads and writes the management cluster.
+	// Client accesses the management cluster.
 	Client client.Client
 	// HCP is the hosted control plane.
 	HCP *hyperv1.HostedControlPlane
@@ -52,16 +52,16 @@ type Scope struct {
 	Guest *Guest
 	// GuestNodes are the nodes of the guest cluster at the start of the reconcile; empty if Guest is nil.
 	GuestNodes []corev1.Node
-	// ControlPlaneVersion is the version that dependencies must have reached; empty means Version. It differs from Version
-	// while the control plane runs another release than its guest cluster.
+	// ControlPlaneVersion is the version that dependencies must have reached; empty means Version. It differs from
+	// Version while the control plane and its guest cluster run different releases.
 	ControlPlaneVersion string
 	// MetricsSet determines which metrics the monitors keep; see TelemetryMetrics.
 	MetricsSet string
 	// PodUID is the user ID of pods if the management cluster does not choose one; nil means the user of the image.
 	PodUID *int64
 
-	// reported has the ControlPlaneComponents as this reconcile wrote them, by name. Client may read older ones from a
-	// cache.
+	// reported holds the ControlPlaneComponents as this reconcile wrote them, by name. Client may read older ones from
+	// a cache.
 	reported map[string]*hyperv1.ControlPlaneComponent
 }
 
@@ -80,8 +80,8 @@ type Infra struct {
 	// Ignition is the address at which machines reach the ignition-server; only its Host is known before the component
 	// runs.
 	Ignition Endpoint
-	// APINames and IgnitionNames are additional hosts in their certificates: those of previous addresses, and of a future
-	// address.
+	// APINames and IgnitionNames are additional hosts in their certificates: the hosts of previous addresses, and of a
+	// future address.
 	APINames, IgnitionNames []string
 }
 
@@ -94,7 +94,7 @@ type Component struct {
 	// file names. Monitors and recording rules among them are applied only if the management cluster serves their kinds.
 	// For a role.yaml, the framework adds a service account with the component's name and a binding to the role.
 	Manifests fs.FS
-	// Images has pull specs by tag, which take precedence over those of the scope.
+	// Images holds pull specs by tag, which take precedence over the scope's images.
 	Images map[string]string
 	// Adapters change single manifests, by file name.
 	Adapters map[string]Adapter

@@ -27,7 +27,7 @@ const (
 
 // Guest is the guest cluster, for components that run in it.
 type Guest struct {
-	// Client reads and writes the guest cluster. Its cache must have all Nodes and all objects with GuestLabel.
+	// Client accesses the guest cluster. Its cache must have all Nodes and all objects with GuestLabel.
 	Client client.Client
 	// Live reads Pods without the cache, which does not have them.
 	Live client.Reader

@@ -31,7 +31,7 @@ func Release(ctx context.Context, c client.Client, key client.ObjectKey) error {
 }
 
 // endDeletion completes the deletion of the component's Deployment by a user, so that the next reconcile creates a new
-// one. Otherwise the finalizer would keep the Deployment terminating for the life of the cluster, and no controller
+// one. Otherwise the finalizer would keep the Deployment terminating for the lifetime of the cluster, and no controller
 // would manage its pods.
 func (c *Component) endDeletion(ctx context.Context, scope *Scope) (terminating bool, err error) {
 	live, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: c.Name}

@@ -152,7 +152,8 @@ func interruptions() []interruption {
 	}
 }
 
-// few is a scheme with only the kinds in interruptions: the fake API server searches all its objects at each write.
+// few returns a scheme with only the kinds in interruptions: the fake API server searches all its objects at each
+// write.
 func few() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

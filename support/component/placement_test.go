@@ -91,7 +91,7 @@ func TestNodes(t *testing.T) {
 		name    string
 		edit    func(*Scope)
 		options Options
-		// want has the nodes on which the pod may run, with their weights.
+		// want holds the nodes on which the pod may run, with their weights.
 		want map[string]int32
 	}{
 		{"an ordinary pod", nil, Options{}, map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150}},

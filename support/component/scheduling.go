@@ -26,7 +26,7 @@ const (
 	PriorityEtcd        PriorityClass = "hypershift-etcd"
 )
 
-// priorityOverrides has the annotations with which a user chooses other priority classes.
+// priorityOverrides holds the annotations with which a user chooses other priority classes.
 var priorityOverrides = map[PriorityClass]string{
 	PriorityDefault:     hyperv1.ControlPlanePriorityClass,
 	PriorityAPICritical: hyperv1.APICriticalPriorityClass,

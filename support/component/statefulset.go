@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// replaceStatefulSet deletes a StatefulSet with volumes of another size, because that size is immutable. It keeps the
-// pods and volumes, which the next StatefulSet adopts unchanged. It reports whether the new StatefulSet can be applied.
+// replaceStatefulSet deletes a StatefulSet whose volumes have a different size, because that size is immutable. It
+// keeps the pods and volumes, which the next StatefulSet adopts unchanged. It reports whether the new StatefulSet can
+// be applied.
 func (c *Component) replaceStatefulSet(ctx context.Context, scope *Scope, wanted *appsv1.StatefulSet) (bool, error) {
 	live := &appsv1.StatefulSet{}
 	err := scope.Client.Get(ctx, client.ObjectKeyFromObject(wanted), live)

@@ -41,9 +41,9 @@ func build(conditionType string, status metav1.ConditionStatus, reason, message 
 	}
 }
 
-// Merge returns a copy of existing with each condition of wanted set to the observed generation. A condition that
-// keeps its status keeps its transition time. Merge applies Stable to the messages in wanted. Conditions that are not
-// in wanted do not change. Merge does not change existing.
+// Merge returns a copy of existing in which the given conditions are set for the observed generation. A condition that
+// keeps its status keeps its transition time. Merge applies Stable to the given messages. Conditions that are not given
+// do not change. Merge does not change existing.
 func Merge(existing []metav1.Condition, generation int64, wanted ...metav1.Condition) []metav1.Condition {
 	merged := append([]metav1.Condition(nil), existing...)
 	for _, c := range wanted {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package containerimage builds container images of compiled programs without a container engine. The same programs
-// give the same images.
+// produce the same images.
 package containerimage
 
 import (

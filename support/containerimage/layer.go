@@ -30,16 +30,16 @@ type File struct {
 	HardLink string
 	// Mode defaults to 0755 for a Source and for folders, and to 0644 for Data.
 	Mode fs.FileMode
-	// BindsLowPorts gives the file the capability cap_net_bind_service=+ep. In a container that may not have the
-	// capability, the kernel does not start the program.
+	// BindsLowPorts gives the file the capability cap_net_bind_service=+ep. In a container that is not allowed to have
+	// the capability, the kernel does not start the program.
 	BindsLowPorts bool
 }
 
 // netBindService is the extended attribute of capabilities(7): revision 2, effective, with bit 10 of the permitted set.
 const netBindService = "\x01\x00\x00\x02\x00\x04\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// WriteLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned
-// by root and dated 1970.
+// WriteLayer writes the files into a tar file at target. The same files produce the same bytes: entries are sorted,
+// owned by root and dated 1970.
 func WriteLayer(target string, files []File) error {
 	out, err := os.Create(target)
 	if err != nil {

@@ -33,8 +33,8 @@ func TestBindsLowPorts(t *testing.T) {
 		capabilities[header.Name] = header.PAXRecords["SCHILY.xattr.security.capability"]
 	}
 	g.Expect(capabilities).To(HaveKeyWithValue("plain", ""))
-	// The layout is that of struct vfs_cap_data in <linux/capability.h>: revision 2 with the effective bit, then the
-	// permitted set.
+	// The layout is struct vfs_cap_data of <linux/capability.h>: revision 2 with the effective bit, then the permitted
+	// set.
 	value := []byte(capabilities["coredns"])
 	g.Expect(value).To(HaveLen(20))
 	g.Expect(binary.LittleEndian.Uint32(value)).To(Equal(uint32(0x02000001)))

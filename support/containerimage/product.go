@@ -18,14 +18,14 @@ var ProductPrograms = []string{
 }
 
 // NodeAgentArchitectures lists the architectures of machines. The image of each architecture has node-agent for all of
-// them, because a control plane may run on another architecture than its nodes.
+// them, because a control plane and its nodes may have different architectures.
 var NodeAgentArchitectures = []string{"amd64", "arm64"}
 
 // NodeNetwork is the program in the product's image that nodes run.
 const NodeNetwork = "node-network"
 
 // NodeNetworkLayers is the label with the number of the product image's lowest layers that have everything that nodes
-// run. A release payload makes an image of these layers, so that nodes do not pull the operators.
+// run. The build of a release payload creates an image from these layers, so that nodes do not pull the operators.
 const NodeNetworkLayers = "io.hypershift.node-network.layers"
 
 const nodeAgentDir = "/usr/share/hypershift/node-agent"

@@ -16,23 +16,23 @@ import (
 
 // The folders: each is a set of CRDs that is installed together.
 const (
-	// HyperShift has the kinds of hypershift.openshift.io, for the management cluster.
+	// HyperShift contains the kinds of hypershift.openshift.io, for the management cluster.
 	HyperShift = "hypershift"
-	// Certificates has the kinds of certificates.hypershift.openshift.io, for the management cluster.
+	// Certificates contains the kinds of certificates.hypershift.openshift.io, for the management cluster.
 	Certificates = "certificates"
-	// Infrastructure has the Maas* kinds of infrastructure.cluster.x-k8s.io, for the management cluster.
+	// Infrastructure contains the Maas* kinds of infrastructure.cluster.x-k8s.io, for the management cluster.
 	Infrastructure = "infrastructure"
-	// Agent has the kinds of the infrastructure provider of the platform Agent, for the management cluster.
+	// Agent contains the kinds of the infrastructure provider of the platform Agent, for the management cluster.
 	Agent = "agent"
-	// KubeVirt has the kinds of the infrastructure provider of the platform KubeVirt, for the management cluster.
+	// KubeVirt contains the kinds of the infrastructure provider of the platform KubeVirt, for the management cluster.
 	KubeVirt = "kubevirt"
-	// AWS has the kinds of the infrastructure provider of the platform AWS, for the management cluster. They are as the
-	// provider publishes them, without descriptions.
+	// AWS contains the kinds of the infrastructure provider of the platform AWS, for the management cluster. They are
+	// as the provider publishes them, without descriptions.
 	AWS = "aws"
-	// ClusterAPI has Cluster API's own kinds, for the management cluster. They are stored as v1beta2 and also served in
-	// the previous version. The installer sets the conversion webhook with support/operatorwebhook.
+	// ClusterAPI contains Cluster API's own kinds, for the management cluster. They are stored as v1beta2 and also
+	// served in the previous version. The installer sets the conversion webhook with support/operatorwebhook.
 	ClusterAPI = "clusterapi"
-	// OpenShift has the kinds of config.openshift.io, for every guest cluster.
+	// OpenShift contains the kinds of config.openshift.io, for every guest cluster.
 	OpenShift = "openshift"
 )
 

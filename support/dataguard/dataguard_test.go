@@ -38,7 +38,7 @@ func secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// copied is a copy of a user's Secret with one key.
+// copied returns the operator's copy of a user's Secret with one key.
 func copied(name, key string) *corev1.Secret {
 	s := secret(name)
 	s.Labels, s.Data = map[string]string{hyperv1.UserCopyLabel: "true"}, map[string][]byte{key: []byte("x")}

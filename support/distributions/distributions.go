@@ -29,10 +29,10 @@ type Traits struct {
 	// ReleaseByDigest reports whether the release image is passed on by its digest. The operators of a payload compare the
 	// release image with the one that the user specified.
 	ReleaseByDigest bool
-	// MaxPods is the maximum number of pods on a node, unless its configuration sets another.
+	// MaxPods is the maximum number of pods on a node, unless its configuration sets a different number.
 	MaxPods int32
 	// NodeReserves is what the kubelet reserves for the system in addition to its eviction thresholds, unless its
-	// configuration sets another.
+	// configuration sets a different value.
 	NodeReserves corev1.ResourceList
 	// PreflightChecksGate, CRDMigrationPhases and TLSFlags are the first releases whose Cluster API manager gets these
 	// flags.
@@ -42,8 +42,8 @@ type Traits struct {
 	// NodeTLSProfile is the first release that configures its nodes with the TLS profile of the cluster's API server. A
 	// change of the profile must then replace the nodes. Empty means none.
 	NodeTLSProfile string
-	// Reports has the first release whose operators report a condition of the HostedControlPlane. It lists only conditions
-	// that not all releases report.
+	// Reports maps condition types of the HostedControlPlane to the first release whose operators report the condition.
+	// It lists only conditions that not all releases report.
 	Reports map[hyperv1.ConditionType]string
 	// NodeVersion returns the version of a node to compare with the control plane's version.
 	NodeVersion func(hyperv1.NodeVersion) string

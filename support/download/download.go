@@ -44,7 +44,7 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("SHA-256 mismatch: got %s, want %s", e.Got, e.Wanted)
 }
 
-// Verify returns nil if the file exists and has the SHA-256 wanted, in hexadecimal.
+// Verify returns nil if the file exists and has the given SHA-256 checksum, in hexadecimal.
 func Verify(path, wanted string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -65,8 +65,8 @@ func copyVerified(to io.Writer, from io.Reader, wanted string) error {
 	return nil
 }
 
-// File downloads url to target. It creates target only when the content is complete and has the SHA-256 wanted, in
-// hexadecimal.
+// File downloads url to target. It creates target only if the content is complete and has the given SHA-256 checksum,
+// in hexadecimal.
 func (g *Getter) File(ctx context.Context, url, target, wanted string) error {
 	return g.Get(ctx, url, func(body io.Reader) error {
 		return Complete(target, cmp.Or(g.Mode, private), func(file io.Writer) error { return copyVerified(file, body, wanted) })

@@ -2,10 +2,10 @@
 
 // Package fairqueue is a work queue that shares a controller's workers among namespaces.
 //
-// Deduplication, delays, rate limits and metrics are those of client-go's work queue. This package decides only which
+// client-go's work queue provides deduplication, delays, rate limits and metrics. This package decides only which
 // request is next. The namespaces take turns. A namespace gets a worker only while it uses less than a third of the
-// number of free workers. One namespace thus uses at most a quarter of the workers, a second one a quarter of the
-// rest, and so on. The numbers are rounded up.
+// number of free workers. One namespace thus uses at most a quarter of the workers, a second one a quarter of the rest,
+// and so on. The numbers are rounded up.
 package fairqueue
 
 import (

@@ -17,17 +17,17 @@ type turns struct {
 	free int
 	// tick numbers requests and turns.
 	tick uint64
-	// namespaces has the namespaces with waiting requests or busy workers.
+	// namespaces holds the namespaces with waiting requests or busy workers.
 	namespaces map[string]*namespace
-	// waiting has the requests in this queue. priorities has the priorities of requests that were added with one, waiting
-	// or delayed.
+	// waiting holds the requests in this queue. priorities holds the priorities of requests that were added with one,
+	// waiting or delayed.
 	waiting    map[reconcile.Request]*entry
 	priorities map[reconcile.Request]int
-	// taken has the requests that workers process, with their priorities.
+	// taken holds the requests that workers process, with their priorities.
 	taken map[reconcile.Request]int
 }
 
-// namespace has the waiting requests of one namespace, and the number of workers that it uses.
+// namespace holds the waiting requests of one namespace, and the number of workers that it uses.
 type namespace struct {
 	entries entries
 	held    int

@@ -2,9 +2,10 @@
 
 // Package finalizer adds and removes finalizers of objects.
 //
-// A patch has the complete list of finalizers. A patch made from an outdated object would remove finalizers that
-// another writer has added since, or restore finalizers that it has removed. Each write here therefore applies only
-// to the version of the object from which it was made. If the object is outdated, the write fails with a conflict.
+// A patch has the complete list of finalizers. A patch that is computed from an outdated object would remove finalizers
+// that another writer has added since, or restore finalizers that it has removed. Each write here therefore applies
+// only to the version of the object that it was computed from. If the object is outdated, the write fails with a
+// conflict.
 package finalizer
 
 import (

@@ -26,7 +26,7 @@ type Reference struct {
 // Copy returns the name of the copy.
 func (r Reference) Copy() string { return CopyName(r.Use, *r.Name) }
 
-// References returns the references of a HostedCluster to objects that are copied under names made by CopyName. It does
+// References returns the references of a HostedCluster to objects that are copied under names from CopyName. It does
 // not return the pull secret, the SSH key, the trust bundle and the signing key of service accounts: their copies have
 // fixed names.
 func References(spec *hyperv1.HostedClusterSpec) []Reference {

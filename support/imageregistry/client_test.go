@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// plain is a registry without TLS on the loopback address that counts its requests.
+// plain starts a registry without TLS on the loopback address. It counts the requests in asked.
 func plain(t *testing.T) (host string, asked *atomic.Int32) {
 	t.Helper()
 	asked = &atomic.Int32{}

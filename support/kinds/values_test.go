@@ -12,13 +12,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// shapes has one or more values of each JSON type.
+// shapes holds one or more values of each JSON type.
 var shapes = []string{
 	`null`, `true`, `1`, `1.5`, `"a"`, `[]`, `{}`, `[null]`, `{"a":null}`, `[1]`, `["a"]`, `[{}]`, `{"a":1}`, `{"a":"a"}`,
 	`{"a":{}}`,
 }
 
-// numbers has numbers at the limits of Go's types, in each notation that JSON allows.
+// numbers holds numbers at the limits of Go's types, in each notation that JSON allows.
 var numbers = []string{
 	`0`, `-0`, `-1`, `1.0`, `1e3`, `1e-7`, `127`, `128`, `-129`, `255`, `256`, `32768`, `65536`, `2147483647`,
 	`2147483648`, `-2147483648`, `-2147483649`,
@@ -29,7 +29,7 @@ var numbers = []string{
 	`1e19`, `1e20`, `1e21`, `100000000000000000000000`, `1e39`, `1e300`, `-1e300`, `0.1`,
 }
 
-// forms has texts for types with their own decoding: valid texts, and texts that a parser other than Go's accepts.
+// forms holds texts for types with their own decoding: valid texts, and texts that a parser other than Go's accepts.
 var forms = []string{
 	"", " ", "a", "null", "true", "NaN", "Infinity", "0", "-0", "+0", "1", "-1", "+1", "2147483648",
 	"9223372036854775808", "\u0000", "é", "１", "１h",
@@ -70,8 +70,8 @@ var forms = []string{
 // long enables all values at each leaf.
 var long = os.Getenv("HYPERSHIFT_TEST_LONG") == "1"
 
-// values returns the values that the test tries at a node. A string decodes each text, and a bool decodes no number.
-// The test therefore tries forms and numbers for these types only if long is set.
+// values returns the values that the test sets at a node. Go decodes every text into a string, and no number into a
+// string or a bool. The test therefore sets forms and numbers at such nodes only if long is set.
 func (n node) values() []string {
 	if !n.leaf() {
 		return shapes

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxAnswer is the maximum size of an API server's answer, in bytes, unless Options set another.
+	// MaxAnswer is the maximum size of an API server's answer, in bytes, unless Options set a different limit.
 	MaxAnswer = 4 << 20
 	// MaxList is a maximum size for lists of thousands of objects, in bytes.
 	MaxList = 64 << 20
@@ -35,7 +35,7 @@ type Options struct {
 	// MaxAnswer is the maximum size of each answer except watches, in bytes. Zero means the constant MaxAnswer, negative
 	// means no limit.
 	MaxAnswer int64
-	// UserAgent is the User-Agent header; empty means that of client-go.
+	// UserAgent is the User-Agent header; empty means client-go's default.
 	UserAgent string
 }
 
@@ -127,8 +127,8 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped transport, for client-go.
 func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// endless reports whether a request asks for a stream: a watch, or a followed log. The reader of a stream handles one
-// event at a time.
+// endless reports whether the response to a request is a stream: a watch, or a followed log. The reader of a stream
+// handles one event at a time.
 func endless(query url.Values) bool {
 	on := func(key string) bool { return query.Get(key) == "true" || query.Get(key) == "1" }
 	return on("watch") || on("follow")

@@ -24,7 +24,7 @@ func (w lineWriter) Write(entry []byte) (int, error) {
 	return len(entry), nil
 }
 
-// escaped replaces characters by escapes that are valid in JSON. Tabs separate the columns of the console format.
+// escaped replaces characters with escapes that are valid in JSON. Tabs separate the columns of the console format.
 func escaped(text string) string {
 	harmful := func(r rune) bool { return r != '\t' && !terminal.Harmless(r) }
 	if strings.IndexFunc(text, harmful) < 0 {

@@ -62,8 +62,8 @@ func anySource(t *testing.T, root string, packages []string, module, text string
 	return false
 }
 
-// TestEventsHaveOneWriter checks that no program creates a recorder of events other than that of this package, which
-// writes text of tenants in one line.
+// TestEventsHaveOneWriter checks that all programs create their event recorders with this package, which writes text of
+// tenants in one line.
 func TestEventsHaveOneWriter(t *testing.T) {
 	others := regexp.MustCompile(`\b(ctrl\.NewManager|manager\.New|cluster\.New)\(|\bGetEventRecorderFor\(|\bNewBroadcaster\(|` +
 		`\b(corev1|eventsv1)\.Event\{`)

@@ -37,7 +37,7 @@ type Lines struct {
 	Advisories string `json:"advisories"`
 }
 
-// Table has the lowest versions.
+// Table holds the lowest versions.
 type Table struct {
 	// Components are the parts of a release payload, by name.
 	Components map[string]Entry `json:"components"`
@@ -67,7 +67,7 @@ func Below(entries map[string]Entry, versions map[string]string) ([]string, erro
 		}
 		lowest, err := semver.Parse(entry.Lowest)
 		if err != nil {
-			return nil, fmt.Errorf("the table of lowest versions has version %q of %s: %w", entry.Lowest, name, err)
+			return nil, fmt.Errorf("the table of lowest versions has the invalid version %q for %s: %w", entry.Lowest, name, err)
 		}
 		version, err := semver.ParseTolerant(versions[name])
 		if err != nil {
@@ -96,7 +96,7 @@ func (t Table) BelowLines(server, text string) (string, error) {
 	for _, line := range entry.Lowest {
 		lowest, err := semver.Parse(line)
 		if err != nil {
-			return "", fmt.Errorf("the table of lowest versions has version %q of %s: %w", line, server, err)
+			return "", fmt.Errorf("the table of lowest versions has the invalid version %q for %s: %w", line, server, err)
 		}
 		if version.LT(lowest) {
 			return fmt.Sprintf("version %s has a known vulnerability: %s; upgrade to %s or later, see %s",

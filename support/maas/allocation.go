@@ -18,18 +18,19 @@ const (
 	AnnotationNamespace  = "hypershift-namespace"
 	AnnotationCluster    = "hypershift-cluster"
 	AnnotationClusterUID = "hypershift-cluster-uid"
-	// AnnotationPool has the name of the machine's MachineDeployment, or of its MachineSet if there is no
+	// AnnotationPool holds the name of the machine's MachineDeployment, or of its MachineSet if there is no
 	// MachineDeployment.
 	AnnotationPool = "hypershift-pool"
 )
 
-// AllocationKey returns the agent_name of the allocation for the MaasMachine with a UID. MAAS stores it in the same
-// transaction as the allocation. A process that crashed before it recorded the allocation can therefore find it again.
+// AllocationKey returns the agent_name of the allocation for the MaasMachine with the given UID. MAAS stores it in the
+// same transaction as the allocation. A process that crashed before it recorded the allocation can therefore find it
+// again.
 func AllocationKey(uid string) string { return AllocationKeyPrefix + uid }
 
 // Allocation identifies the objects for which a machine was allocated.
 type Allocation struct {
-	// UID is the UID of the MaasMachine, ClusterUID that of its MaasCluster.
+	// UID is the UID of the MaasMachine, and ClusterUID the UID of its MaasCluster.
 	UID, ClusterUID string
 }
 

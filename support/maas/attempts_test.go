@@ -25,7 +25,7 @@ import (
 // error, or a status and a text.
 type transport struct {
 	answers []any
-	// asked has the requests, and left the time until each request's deadline.
+	// asked holds the requests, and left the time until each request's deadline.
 	asked []*http.Request
 	left  []time.Duration
 	// before runs before each answer.

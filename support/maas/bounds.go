@@ -13,7 +13,8 @@ const (
 	// maxMachinesBody is the maximum size of a list of machines, in bytes. A machine with few interfaces takes about 15
 	// KB, one with many up to 60 KB.
 	maxMachinesBody = 128 << 20
-	// maxListBody is the maximum size of any other list, and maxObjectBody that of any other answer, in bytes.
+	// maxListBody is the maximum size of any other list, and maxObjectBody the maximum size of any other answer, in
+	// bytes.
 	maxListBody   = 16 << 20
 	maxObjectBody = 4 << 20
 	// maxItems is the maximum number of objects in a list. An empty object takes a hundred times as much memory as in the

@@ -64,8 +64,8 @@ type call struct {
 
 func (c call) inBody() bool { return c.method == http.MethodPost || c.method == http.MethodPut }
 
-// idempotent reports whether a call may be repeated when its outcome is unknown. A POST may not: a repeated release
-// could release a machine that another user has allocated in between.
+// idempotent reports whether a call may be repeated when its outcome is unknown. A POST must not be repeated: a second
+// release could release a machine that another user has allocated in between.
 func (c call) idempotent() bool { return c.method != http.MethodPost }
 
 // collection reports whether a call is about all objects of a kind: "machines/", but not "machines/wq4h8c/".

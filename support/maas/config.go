@@ -49,7 +49,7 @@ type Config struct {
 	Metrics *Metrics
 	// Clock provides the time for signatures and delays; nil means the real one.
 	Clock clock.Clock
-	// Transport replaces the HTTP transport, for tests; nil makes one with a connection pool.
+	// Transport replaces the HTTP transport, for tests; nil creates one with a connection pool.
 	Transport http.RoundTripper
 	// Guard is the address policy for an endpoint that an untrusted user chooses; nil allows all addresses. With a proxy,
 	// the policy applies to the proxy's address.

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// region returns a client of a simulated region of a version.
+// region returns a client of a simulated MAAS region of the given version.
 func region(t *testing.T, version, user string) *maas.Client {
 	t.Helper()
 	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.WithVMHost), Version: version, RandomSeed: 1})

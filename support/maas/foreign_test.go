@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// says answers with a status, a media type and a body.
+// says returns a handler that answers with the given status, media type and body.
 func says(code int, media, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", media)
@@ -24,8 +24,8 @@ func says(code int, media, text string) http.HandlerFunc {
 	}
 }
 
-// TestWhoSaysSo checks the source of answers that decide about a machine. If the controller takes a proxy's answer for
-// MAAS's, it loses track of a running machine.
+// TestWhoSaysSo checks the source of answers that determine what happens to a machine. If the controller takes a
+// proxy's answer for MAAS's, it loses track of a running machine.
 func TestWhoSaysSo(t *testing.T) {
 	const text, page, object = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
 	get := func(ctx context.Context, c *maas.Client) error { _, err := c.GetMachine(ctx, "wq4h8c"); return err }

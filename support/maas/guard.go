@@ -17,7 +17,7 @@ type Guard = addressguard.Guard
 // Own is a set of addresses of the management cluster.
 type Own = addressguard.Own
 
-// RefusedAddressError reports a connection that a Guard blocked before it was made.
+// RefusedAddressError reports that a Guard blocked a connection.
 type RefusedAddressError = addressguard.RefusedError
 
 // allowHint is appended to the error for a blocked address.

@@ -65,7 +65,7 @@ func (c *Client) DeleteTag(ctx context.Context, name string) error {
 	return c.do(ctx, call{name: "tags.delete", what: "delete tag " + name, method: http.MethodDelete, path: tagPath(name)}, nil)
 }
 
-// ListTagMachines returns the machines with a tag.
+// ListTagMachines returns the machines with the given tag.
 func (c *Client) ListTagMachines(ctx context.Context, name string) ([]Machine, error) {
 	request := read("tags.machines", "list machines of tag "+name, tagPath(name))
 	request.op = "machines"

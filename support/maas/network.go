@@ -15,7 +15,7 @@ func (c *Client) ListDomains(ctx context.Context) ([]Domain, error) {
 	return fetch[[]Domain](ctx, c, read("domains.list", "list domains", "domains/"))
 }
 
-// ListDNSResources returns the DNS resources with a name; an empty name returns all.
+// ListDNSResources returns the DNS resources with the given name; an empty name returns all.
 func (c *Client) ListDNSResources(ctx context.Context, fqdn string) ([]DNSResource, error) {
 	request := read("dnsresources.list", "list DNS resources", "dnsresources/")
 	request.params = params{}.add("fqdn", fqdn).values()

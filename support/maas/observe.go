@@ -71,13 +71,13 @@ func details(request call, o outcome) []any {
 	return all
 }
 
-// health has the latest failure of each operation.
+// health holds the latest failure of each operation.
 type health struct {
 	mu      sync.Mutex
 	failing map[string]int
 }
 
-// changed records an outcome. It reports whether the operation's previous outcome was of another kind.
+// changed records an outcome. It reports whether the operation's previous outcome was of a different kind.
 func (h *health) changed(operation string, o outcome) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -34,7 +34,7 @@ const (
 	StatusFailedTesting
 )
 
-// statusText has the name in answers and the word in filters of each state.
+// statusText holds the name in answers and the word in filters of each state.
 var statusText = [...]struct{ name, word string }{
 	StatusNew:                     {"New", "new"},
 	StatusCommissioning:           {"Commissioning", "commissioning"},

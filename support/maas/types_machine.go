@@ -75,7 +75,7 @@ type Reference struct {
 	Incomplete  bool   `json:"__incomplete__,omitempty"`
 }
 
-// ConstraintsByType has the IDs that satisfy each labelled constraint, in the answer to an allocation.
+// ConstraintsByType holds the IDs that satisfy each labelled constraint, in the answer to an allocation.
 type ConstraintsByType struct {
 	Storage    map[string][]int `json:"storage,omitempty"`
 	Interfaces map[string][]int `json:"interfaces,omitempty"`
@@ -157,7 +157,7 @@ type Partition struct {
 // PowerParameters are the parameters of a machine's power driver, including secrets.
 type PowerParameters map[string]any
 
-// StringMap is a JSON object of strings; for a value of another type, it has the JSON text.
+// StringMap is a JSON object of strings; for a value of a different type, it has the JSON text.
 type StringMap map[string]string
 
 // UnmarshalJSON decodes an object with values of any type, or null.

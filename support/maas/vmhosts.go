@@ -22,8 +22,8 @@ func (c *Client) GetVMHost(ctx context.Context, id int) (VMHost, error) {
 	return fetch[VMHost](ctx, c, read("vm-hosts.get", "read VM host "+strconv.Itoa(id), vmHostPath(id)))
 }
 
-// CreateVMHost registers a VM host. properties are those of MAAS (type, power_address, name, zone, pool, password,
-// project, ...). It requires an administrator.
+// CreateVMHost registers a VM host. properties are the parameters of the MAAS API (type, power_address, name, zone,
+// pool, password, project, ...). It requires an administrator.
 func (c *Client) CreateVMHost(ctx context.Context, properties map[string]string) (VMHost, error) {
 	p := params{}
 	for key, value := range properties {

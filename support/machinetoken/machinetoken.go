@@ -4,7 +4,7 @@
 //
 // A provider that writes the user-data of single machines replaces the pool's token with the machine's. The
 // ignition-server knows the pool's token, and can therefore identify the requesting machine. A machine's token reveals
-// neither the pool's token nor that of another machine.
+// neither the pool's token nor the token of another machine.
 package machinetoken
 
 import (

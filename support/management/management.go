@@ -24,7 +24,7 @@ const (
 	Monitoring = "monitoring.coreos.com"
 )
 
-// telling has one kind of each group. The cluster serves the group if it serves the kind.
+// telling holds one kind of each group. The cluster serves the group if it serves the kind.
 var telling = map[string]string{
 	Routes: "Route", Security: "SecurityContextConstraints", Configuration: "Proxy", Monitoring: "ServiceMonitor",
 }
@@ -53,8 +53,8 @@ func Discover(mapper meta.RESTMapper) (APIs, error) {
 	return found, nil
 }
 
-// Serves reports whether the management cluster serves a kind. After a negative answer it asks the cluster again, so it
-// also finds a kind that is installed later.
+// Serves reports whether the management cluster serves a kind. If the mapper does not know the kind, it queries the
+// cluster, so a kind that is installed later is found too.
 func Serves(mapper meta.RESTMapper, kind schema.GroupKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind)
 	if meta.IsNoMatchError(err) {

@@ -20,7 +20,7 @@ const ResolvConf = "/etc/resolv.conf"
 type DNS struct {
 	// Servers are the addresses of DNS servers, sorted.
 	Servers []netip.Prefix
-	// Namespaces are those of the Services that have such an address, sorted.
+	// Namespaces are the namespaces of the Services that have such an address, sorted.
 	Namespaces []string
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// ConfigMap is the name of the ConfigMap in each hosted namespace with which the operator passes the addresses to the
-	// programs there. These programs may not read nodes.
+	// ConfigMap is the name of the ConfigMap in each hosted namespace with which the operator passes the addresses to
+	// the programs there. These programs have no permission to read Nodes.
 	ConfigMap = "management-network"
 	// Key is the key of the ConfigMap, and the name of the file where it is mounted.
 	Key = "addresses.json"

@@ -34,8 +34,8 @@ type Snapshot struct {
 	histograms []*prometheus.HistogramVec
 
 	mu sync.Mutex
-	// before and now have the times at which existing objects reached conditions: those of the last scrape, and those
-	// of this one.
+	// before and now hold the times at which existing objects reached conditions, as of the last scrape and of this
+	// one.
 	before, now map[moment]bool
 }
 

@@ -53,7 +53,7 @@ func TestReached(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		// scrapes has the condition of one object at each scrape.
+		// scrapes holds the condition of one object at each scrape.
 		scrapes []*metav1.Condition
 		want    float64
 	}{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoringcrds has definitions of the kinds that tell a Prometheus operator what to scrape. The
+// Package monitoringcrds has definitions of the kinds that configure the targets of a Prometheus operator. The
 // control-plane-operators of OpenShift payloads watch these kinds on every management cluster, and exit if it does not
 // serve one. The definitions are minimal: they accept any object, and no program reads the objects.
 package monitoringcrds

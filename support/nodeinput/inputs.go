@@ -17,7 +17,7 @@ const (
 	// NewMachines is the effect of inputs that only new machines receive. Running machines keep the values that they were
 	// created with.
 	NewMachines Effect = "new machines only"
-	// Fixed is the effect of inputs that cannot change during the life of a pool.
+	// Fixed is the effect of inputs that cannot change during the lifetime of a pool.
 	Fixed Effect = "cannot change"
 	// Nothing is the effect of inputs that no node of the Kubernetes distribution receives.
 	Nothing Effect = "reaches no node"

@@ -40,8 +40,8 @@ func readKubelet(c *Config, _ string, raw json.RawMessage) error {
 	return nil
 }
 
-// Apply merges the patch into a KubeletConfiguration by RFC 7386: it merges objects, removes fields that are null in
-// the patch, and replaces all other values.
+// Apply applies the patch to a KubeletConfiguration as a JSON merge patch (RFC 7386). Objects are merged, fields that
+// are null in the patch are removed, and all other values are replaced.
 func (p KubeletPatch) Apply(configuration map[string]any) { mergeInto(configuration, p.fields) }
 
 func mergeInto(target, patch map[string]any) {

@@ -119,7 +119,7 @@ func TestCAsOfRegistries(t *testing.T) {
 	}
 }
 
-// TestHashes pins the hashes. An ignition-server of another release computes them too, and a machine is replaced if
+// TestHashes pins the hashes. The ignition-servers of other releases compute them too, and a machine is replaced if
 // they differ.
 func TestHashes(t *testing.T) {
 	g := NewWithT(t)

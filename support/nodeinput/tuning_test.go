@@ -40,7 +40,7 @@ func TestReadTuning(t *testing.T) {
 	}
 }
 
-// TestOpenShiftKinds has one document of each kind from which an OpenShift payload configures nodes.
+// TestOpenShiftKinds checks one document of each kind from which an OpenShift payload configures nodes.
 func TestOpenShiftKinds(t *testing.T) {
 	for kind, apiVersion := range map[string]string{
 		"MachineConfig": "machineconfiguration.openshift.io/v1", "KubeletConfig": "machineconfiguration.openshift.io/v1",

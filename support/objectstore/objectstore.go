@@ -51,8 +51,8 @@ type Config struct {
 	Guard *addressguard.Guard
 }
 
-// Environment variables by which the operator tells the pods of hosted control planes which addresses tenants' object
-// stores may have; see GuardFrom. EnvHostIP is the address of the pod's node, which is refused unless it is allowed.
+// Environment variables with the addresses that tenants' object stores may have, for the pods of hosted control planes;
+// see GuardFrom. EnvHostIP is the address of the pod's node, which is refused unless it is allowed.
 const (
 	EnvAllowCIDRs  = "OBJECT_STORE_ALLOW_CIDRS"
 	EnvRefuseCIDRs = "OBJECT_STORE_REFUSE_CIDRS"

@@ -23,7 +23,7 @@ type Gate struct {
 	Clock clock.PassiveClock
 }
 
-// State returns what the pause currently means. If the HostedControlPlane no longer exists, the state is paused without
+// State returns the current state of the pause. If the HostedControlPlane no longer exists, the state is paused without
 // end.
 func (g Gate) State(ctx context.Context) (State, error) {
 	hcp := &hyperv1.HostedControlPlane{}

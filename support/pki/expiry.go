@@ -25,9 +25,9 @@ func FirstToExpire(secret *corev1.Secret) time.Time {
 	return first
 }
 
-// Overdue is FirstToExpire of only the certificates whose renewal is overdue. They have less than DefaultRenewBefore
-// left, or less than a quarter of a short life. The threshold is up to an hour later than that, to leave time for the
-// renewal.
+// Overdue is like FirstToExpire, but considers only certificates whose renewal is overdue. Such certificates have less
+// than DefaultRenewBefore left, or less than a quarter of a short lifetime. The threshold is up to an hour later than
+// that, to leave time for the renewal.
 func Overdue(secret *corev1.Secret, now time.Time) time.Time {
 	var first time.Time
 	for _, cert := range certificatesOf(secret) {

@@ -27,11 +27,11 @@ import (
 
 const (
 	rsaBits = 2048
-	// CAValidity is the life of a certificate authority. A successor replaces it step by step; see Rotation.
+	// CAValidity is the lifetime of a certificate authority. A successor replaces it step by step; see Rotation.
 	CAValidity = 10 * 365 * 24 * time.Hour
-	// DefaultValidity is the life of a leaf certificate.
+	// DefaultValidity is the lifetime of a leaf certificate.
 	DefaultValidity = 365 * 24 * time.Hour
-	// DefaultRenewBefore is the remaining life at which a leaf certificate is renewed.
+	// DefaultRenewBefore is the remaining lifetime at which a leaf certificate is renewed.
 	DefaultRenewBefore = 30 * 24 * time.Hour
 	// backdate covers node clocks that lag behind the clock of the signer.
 	backdate = 5 * time.Minute
@@ -86,12 +86,12 @@ type Leaf struct {
 
 // Lifetime defines how long leaf certificates last and when they are renewed.
 type Lifetime struct {
-	// Validity is the life of a new certificate; zero means DefaultValidity.
+	// Validity is the lifetime of a new certificate; zero means DefaultValidity.
 	Validity time.Duration
-	// CAValidity is the life of a new authority; zero means the constant of that name.
+	// CAValidity is the lifetime of a new authority; zero means the constant of that name.
 	CAValidity time.Duration
-	// RenewAfter is the elapsed fraction of its life (0 to 1) after which a certificate is renewed. Zero means that it is
-	// renewed when DefaultRenewBefore is left.
+	// RenewAfter is the elapsed fraction of its lifetime (0 to 1) after which a certificate is renewed. Zero means that
+	// it is renewed when DefaultRenewBefore is left.
 	RenewAfter float64
 }
 
@@ -102,13 +102,13 @@ func (l Lifetime) validity() time.Duration {
 	return l.Validity
 }
 
-// expiring reports whether a certificate is in the part of its life in which it is renewed.
+// expiring reports whether the remaining lifetime of a certificate is so short that it must be renewed.
 func (l Lifetime) expiring(cert *x509.Certificate, now time.Time) bool {
 	life := cert.NotAfter.Sub(cert.NotBefore)
 	if l.RenewAfter > 0 {
 		return now.Sub(cert.NotBefore) >= time.Duration(float64(life)*l.RenewAfter)
 	}
-	// A life that is shorter than the default margin would be renewed on every reconcile.
+	// A certificate whose lifetime is shorter than the default margin would be renewed on every reconcile.
 	margin := min(DefaultRenewBefore, life/4)
 	return cert.NotAfter.Sub(now) <= margin
 }

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// ca is shared because creating its key takes a while. Tests do not change it.
+// ca returns an authority that all tests share, because creating its key takes a while. Tests do not change it.
 func ca(t testing.TB) *KeyPair {
 	t.Helper()
 	pair, err := NewCA(Name{CommonName: "root-ca", OrganizationalUnits: []string{"openshift"}}, now)

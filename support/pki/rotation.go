@@ -82,11 +82,11 @@ type Rotation struct {
 	Name Name
 	// Request starts a rotation if it differs from the last request that was started; empty requests none.
 	Request string
-	// Validity is the life of an authority; zero means CAValidity. The successor is created when a fifth of it is left,
-	// but at most two years before the end.
+	// Validity is the lifetime of an authority; zero means CAValidity. The successor is created when a fifth of it is
+	// left, but at most two years before the end.
 	Validity time.Duration
-	// Overlap is how long a previous signer stays trusted after its successor signs everything. An authority that expires
-	// is dropped at its expiry.
+	// Overlap is how long a previous signer remains trusted after its successor signs everything. An authority that
+	// expires is dropped at its expiry.
 	Overlap time.Duration
 	// KeepChain keeps the chain from a previous authority to this one until the previous one expires. It serves clients
 	// that know only the previous authority and cannot be updated. Otherwise the chain is dropped at the end of the
@@ -94,7 +94,7 @@ type Rotation struct {
 	KeepChain bool
 }
 
-// renewCABefore is the remaining life at which an authority gets a successor. Certificates that it signs until then
+// renewCABefore is the remaining lifetime at which an authority gets a successor. Certificates that it signs until then
 // last a year.
 const renewCABefore = 2 * 365 * 24 * time.Hour
 

@@ -95,8 +95,8 @@ func parseSigner(keyPEM []byte) (crypto.Signer, error) {
 	return key, nil
 }
 
-// EnsureServiceAccountKey is the function of that name for keys that are rotated. A new key fulfills any rotation that
-// was requested before it existed.
+// EnsureServiceAccountKey is like the function of the same name, for keys that are rotated. A new key fulfills any
+// rotation that was requested before it existed.
 func (r Rotation) EnsureServiceAccountKey(secret *corev1.Secret) error {
 	if len(secret.Data[ServiceAccountPrivateKey]) == 0 && r.Request != "" {
 		annotate(secret, requestAnnotation, r.Request)
@@ -105,8 +105,8 @@ func (r Rotation) EnsureServiceAccountKey(secret *corev1.Secret) error {
 }
 
 // AdvanceServiceAccountKey moves the rotation of the signing key of service account tokens one step forward if a step
-// is due. The steps are those of an authority: tokens of the next key are accepted, then it signs, then tokens of the
-// previous key are refused.
+// is due. The steps are the same as for an authority: tokens of the next key are accepted, then it signs, then tokens
+// of the previous key are refused.
 func (r Rotation) AdvanceServiceAccountKey(secret *corev1.Secret, taken bool, now time.Time) error {
 	switch StageOf(secret) {
 	case Settled:

@@ -36,7 +36,7 @@ type Traits struct {
 	ControlPlaneType hyperv1.PlatformType
 	// InfrastructureType is the platform type in the guest's Infrastructure resource.
 	InfrastructureType configv1.PlatformType
-	// Architectures are the CPU architectures that NodePools may ask for, in Go's spelling.
+	// Architectures are the CPU architectures that NodePools may request, in Go's spelling.
 	Architectures []string
 	// DefaultUpgradeType is the upgrade type of a NodePool that sets none.
 	DefaultUpgradeType hyperv1.UpgradeType

@@ -49,8 +49,8 @@ func HostPrefix(entry hyperv1.ClusterNetworkEntry) int {
 	}
 }
 
-// Faults returns why nodes of a cluster cannot get ranges, or pods cannot reach Services. kubernetes is true for a
-// release of upstream Kubernetes. Networks of plugins that use no ranges have no faults.
+// Faults returns the reasons why nodes of a cluster cannot get ranges, or pods cannot reach Services. kubernetes is true
+// for a release of upstream Kubernetes. Networks of plugins that use no ranges have no faults.
 func Faults(n *hyperv1.ClusterNetworking, kubernetes bool) []error {
 	fromControlPlane := enabled(n) || kubernetes && FromControlPlane(n)
 	if !fromControlPlane && !PerNode(n) {

@@ -46,8 +46,8 @@ const (
 // Kind is a kind of object that carries a key.
 type Kind string
 
-// The kinds that the policies cover. Elsewhere stands for objects that tenants cannot write: those of hosted
-// namespaces, of guests and of management nodes.
+// The kinds that the policies cover. Elsewhere stands for objects that tenants cannot write: objects in hosted
+// namespaces, in guests and on management nodes.
 const (
 	HostedCluster Kind = "HostedCluster"
 	NodePool      Kind = "NodePool"

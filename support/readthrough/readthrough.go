@@ -80,8 +80,8 @@ type reader struct {
 	scheme *runtime.Scheme
 
 	mu sync.Mutex
-	// kinds are the kinds of which the cache holds only metadata. The value is true once the handler that drops deleted
-	// objects is registered.
+	// kinds are the kinds for which the cache holds only metadata. The value is true once the handler that drops
+	// deleted objects is registered.
 	kinds map[schema.GroupVersionKind]bool
 	kept  map[types.UID]client.Object
 }

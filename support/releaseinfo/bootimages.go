@@ -44,14 +44,14 @@ type BootArchitecture struct {
 		// KubeVirt is a container disk.
 		KubeVirt BootImage `json:"kubevirt,omitzero"`
 	} `json:"images,omitzero"`
-	// Artifacts are downloadable files.
+	// Artifacts are disk images that are downloaded as files.
 	Artifacts struct {
 		OpenStack struct {
 			// Formats maps a disk format, such as qcow2.gz, and a part to a file.
 			Formats map[string]map[string]BootFile `json:"formats,omitempty"`
 		} `json:"openstack,omitzero"`
 	} `json:"artifacts,omitzero"`
-	// Extensions are additional images beside those of CoreOS.
+	// Extensions are images of other operating systems than CoreOS.
 	Extensions struct {
 		// Windows maps regions to AMIs of Windows with a license.
 		Windows struct {

@@ -61,7 +61,7 @@ var errLost = errors.New("blob unknown")
 
 func (unreadable) Compressed() (io.ReadCloser, error) { return nil, errLost }
 
-// stack is an image of which only the layers and the configuration are used.
+// stack is an image that only serves its layers and its configuration.
 type stack struct {
 	v1.Image
 	layers []v1.Layer

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// answer makes a registry answer all requests with a status.
+// answer makes a registry answer all requests with the given status.
 func answer(code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(code)
@@ -165,7 +165,7 @@ func TestCacheHoldsNoMore(t *testing.T) {
 	}
 }
 
-// keychain has one set of credentials for all registries.
+// keychain holds one set of credentials for all registries.
 type keychain struct{ asked atomic.Int32 }
 
 func (k *keychain) Resolve(authn.Resource) (authn.Authenticator, error) {

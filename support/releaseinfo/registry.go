@@ -65,8 +65,8 @@ type Options struct {
 type Registry struct {
 	options   Options
 	transport http.RoundTripper
-	// payloads is keyed by digest and credentials: a user that may not pull an image must not read it from the cache
-	// either.
+	// payloads is keyed by digest and credentials: a user without permission to pull an image must not read it from the
+	// cache either.
 	payloads *lru.Cache
 	labels   *lru.Cache
 	tags     *lru.Cache

@@ -25,8 +25,8 @@ const ArchitectureMulti = "multi"
 
 // Provider looks up release payloads.
 type Provider interface {
-	// Lookup reads the payload that image names. pullSecret is the content of a .dockerconfigjson; nil means
-	// anonymous. Every error is an *Error whose Reason tells the user what to do.
+	// Lookup reads the payload that image names. pullSecret is the content of a .dockerconfigjson; nil means anonymous.
+	// Every error is an *Error, whose Reason has a remedy for the user.
 	Lookup(ctx context.Context, image string, pullSecret []byte) (*ReleaseImage, error)
 }
 

@@ -2,7 +2,7 @@
 
 // Package rights defines the rights of service accounts and users in the management cluster.
 //
-// There is no `*`: the tests in test/security and test/e2e compare each right with the requests that are made.
+// There is no `*`: the tests in test/security and test/e2e compare each right with the actual requests.
 package rights
 
 import (
@@ -49,8 +49,8 @@ func Operator(apis management.APIs) []rbacv1.PolicyRule {
 	return rules
 }
 
-// monitoring is granted on every cluster: a Prometheus operator may be installed later, and then no reinstallation is
-// needed.
+// monitoring returns the rules for metrics, which are granted on every cluster: a Prometheus operator may be installed
+// later, and then no reinstallation is needed.
 func monitoring() []rbacv1.PolicyRule {
 	monitors, write := append([]string{"controlplane-operator"}, managers...), []string{"get", "create", "patch", "delete"}
 	return []rbacv1.PolicyRule{

@@ -15,10 +15,9 @@ import (
 // Guard is the name of the admission policy that refuses the installation of an older minor version, and of its binding.
 const Guard = "hypershift-installed-version"
 
-// Objects returns an admission policy and its binding. They refuse to replace HyperShift's CRDs and the operator in
-// namespace by those of an older minor version. Versions before 0.2.0 write no version and do not compare it
-// themselves. They validate the CRDs before they write the first object, so that the policy refuses them before they
-// change anything.
+// Objects returns an admission policy and its binding. They refuse to replace HyperShift's CRDs, and the operator in
+// namespace, with an older minor version. Versions before 0.2.0 write no version and do not compare it themselves. They
+// validate the CRDs before they write the first object, so that the policy refuses them before they change anything.
 func Objects(namespace string) []client.Object {
 	return []client.Object{guard(namespace), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: Guard},

@@ -24,7 +24,7 @@ const (
 	Annotation = hyperv1.InstalledVersionAnnotation
 )
 
-// Part is a part of HyperShift that can have another version than the operator.
+// Part is a part of HyperShift whose version can differ from the operator's.
 type Part string
 
 // The parts of a Kubernetes cluster. An OpenShift payload brings its own control-plane-operator, config operator and

@@ -23,12 +23,12 @@ const (
 type Store struct {
 	// Files are alternatives: only the first readable one is used.
 	Files []string
-	// Dirs are folders of which every file is read.
+	// Dirs are folders. Every file in them is read.
 	Dirs []string
 }
 
 // FromEnvironment returns the store that a Go program on Linux reads: the locations in the environment variables, or
-// else those of common distributions. getenv is os.Getenv.
+// else the locations that common distributions use. getenv is os.Getenv.
 func FromEnvironment(getenv func(string) string) Store {
 	store := Store{
 		Files: []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"},

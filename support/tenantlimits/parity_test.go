@@ -131,7 +131,7 @@ func annotated(key, value string) *hyperv1.HostedCluster {
 	return cluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{key: value} })
 }
 
-// agree checks that the API server and the operator give the same answer. The operator must catch what the API server
+// agree checks that the API server and the operator return the same result. The operator must catch what the API server
 // misses.
 func (s *server) agree(t *testing.T, hc *hyperv1.HostedCluster, allowed bool) {
 	t.Helper()

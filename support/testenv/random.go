@@ -17,7 +17,7 @@ const SeedEnv = "HYPERSHIFT_TEST_SEED"
 // numbers. It logs the seed, which SeedEnv can set.
 func Random(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64() //nolint:gosec // What a test makes up is no secret.
+	seed := rand.Uint64() //nolint:gosec // Random values of tests are not secret.
 	if text := os.Getenv(SeedEnv); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

@@ -51,8 +51,8 @@ func Long(t testing.TB) {
 	}
 }
 
-// Shared is like Start, but tests of a package that ask for the same folders share one server, because each start
-// takes ten seconds of CPU time. Each test must use its own namespaces. Without Main, Shared is Start.
+// Shared is like Start, but tests of a package that pass the same folders share one server, because each start takes
+// ten seconds of CPU time. Each test must use its own namespaces. Without Main, Shared is Start.
 func Shared(t testing.TB, folders ...string) *rest.Config {
 	t.Helper()
 	if shared.servers == nil {

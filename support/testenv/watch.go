@@ -87,7 +87,7 @@ func (r *Requests) count(obj client.Object, key client.ObjectKey) int {
 
 func request(obj client.Object, key client.ObjectKey) string { return fmt.Sprintf("%T %s", obj, key) }
 
-// Expect makes a change, and fails the test if no controller reconciles an object because of it.
+// Expect applies a change, and fails the test if no controller reconciles the object because of it.
 func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey, change func() error) {
 	t.Helper()
 	g := NewWithT(t)
@@ -97,7 +97,7 @@ func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey,
 		Should(BeNumerically(">", before), "no controller reconciled %T %s", obj, key)
 }
 
-// ExpectCreated creates an object. It fails the test if no controller reconciles asked because of it.
+// ExpectCreated creates an object. It fails the test if its creation does not cause a reconcile of asked.
 func (r *Requests) ExpectCreated(t *testing.T, obj, asked client.Object) {
 	t.Helper()
 	r.Expect(t, asked, client.ObjectKeyFromObject(asked), func() error { return r.Create(t.Context(), obj) })

@@ -108,7 +108,7 @@ func ianaName(openSSL string) string {
 }
 
 // TestNamesAreThoseOfTheSuites checks the mapping of names. A wrong suite may be weaker than the user's choice, and a
-// missing suite rejects clients that the user wants to accept.
+// missing suite rejects clients that the user's choice admits.
 func TestNamesAreThoseOfTheSuites(t *testing.T) {
 	served := map[string]bool{}
 	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {

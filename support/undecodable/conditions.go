@@ -81,7 +81,8 @@ func (c *Conditions) Start(ctx context.Context) error {
 	}
 }
 
-// write sets the condition of the object if it still cannot be decoded. It writes nothing if the condition is there.
+// write sets the condition of the object if it still cannot be decoded. It writes nothing if the object already has the
+// condition.
 func (c *Conditions) write(ctx context.Context, at location) error {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(at.GroupVersionKind)

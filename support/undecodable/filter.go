@@ -129,7 +129,7 @@ func (o *object) key() types.NamespacedName {
 func (f *Filter) decode(raw []byte) (*object, error) {
 	found := &object{}
 	if err := json.Unmarshal(raw, found); err != nil {
-		return nil, nil //nolint:nilerr // This is no object: the client says why.
+		return nil, nil //nolint:nilerr // This is not an object. The client reports the error.
 	}
 	typed, err := f.scheme.New(found.GroupVersionKind())
 	if err != nil {

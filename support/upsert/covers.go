@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// covers reports whether live contains everything in wanted. Additional content of live comes from defaults or other
-// writers.
+// covers reports whether the live object contains the desired state. Additional content of live comes from defaults or
+// other writers.
 func covers(live, wanted any) bool {
 	switch w := wanted.(type) {
 	case map[string]any:
@@ -43,8 +43,8 @@ func coversMap(live any, wanted map[string]any) bool {
 	return true
 }
 
-// within returns live if it contains all finalizers in wanted, and else wanted. Finalizers of other writers are
-// ignored.
+// within returns the live finalizers if they contain all desired ones, and else the desired ones. Finalizers of other
+// writers are ignored.
 func within(live, wanted any) any {
 	l, _ := live.([]any)
 	w, _ := wanted.([]any)

@@ -132,7 +132,7 @@ func compose(ctx context.Context, w *journey.Walker) error {
 	return w.Type(ctx, w.Guest(cluster, "get", "nodes", "-o", "wide")...)
 }
 
-// pass creates a second cluster while the first continues to run, measures it and destroys it.
+// pass creates a second cluster beside the first one, measures it and destroys it.
 func pass(ctx context.Context, w *journey.Walker) error {
 	w.Say("\nA second cluster comes and goes, to show how one is destroyed; its machine has an image with Ignition:")
 	before := w.Memory()

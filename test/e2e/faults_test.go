@@ -195,7 +195,7 @@ func (s *suite) list(ctx context.Context, of pods) ([]corev1.Pod, error) {
 	return list.Items, err
 }
 
-// replaced reports whether the dead pods have been replaced by ready ones.
+// replaced reports whether ready pods have replaced the dead ones.
 func (s *suite) replaced(ctx context.Context, of pods, dead []corev1.Pod) (bool, string, error) {
 	list, err := s.list(ctx, of)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *suite) restarts(ctx context.Context, of pods) (count int32, ready bool,
 	return count, ready, err
 }
 
-// events returns the Events of the cluster's machines with a reason, once for each occurrence.
+// events returns the Events of the cluster's machines with the given reason, once for each occurrence.
 func (s *suite) events(ctx context.Context, reason string) (sets.Set[string], error) {
 	list := &corev1.EventList{}
 	err := s.c.List(ctx, list, client.InNamespace(journey.HostedNamespace(s.cluster)))

@@ -90,7 +90,7 @@ func (c *controlPlane) podsOf(name string) map[string]corev1.Pod {
 	return found
 }
 
-// printChanges writes a line for each workload whose pods or template differ from those of the snapshot.
+// printChanges writes a line for each workload whose pods or template differ from the snapshot.
 func (c *controlPlane) printChanges(out io.Writer, now *controlPlane) {
 	for _, name := range slices.Sorted(maps.Keys(now.workloads)) {
 		before, replaced := c.podsOf(name), 0
@@ -174,7 +174,7 @@ func fields(value any) map[string]any {
 	return elements
 }
 
-// rolledOut checks that the control plane has another operator image than in a snapshot. All of its pods must be
+// rolledOut checks that the control plane's operator image has changed since a snapshot. All of its pods must be
 // current and must no longer change. Components restart one after another, with pauses for leader elections.
 func (s *suite) rolledOut(before *controlPlane) journey.Check {
 	last, since := "", time.Now()

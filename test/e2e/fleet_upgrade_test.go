@@ -131,7 +131,7 @@ func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 		f.changing.PoolNodesReady(f.changing.cluster, failingPool, 1))
 }
 
-// commands runs the suite's hypershift command against the operator of another version. It creates a pool without
+// commands runs the suite's hypershift command against an operator of a different version. It creates a pool without
 // machines, removes it, dumps the cluster and gets its kubeconfig.
 func (s *suite) commands(t *testing.T) {
 	t.Helper()

@@ -23,9 +23,9 @@ import (
 // Pools that are updated in place, one configured by cloud-init and one by Ignition.
 const inPlacePool, inPlaceIgnition = "inplace", "ignited"
 
-// inPlace upgrades two machines of the previous release to its next patch and then to this build's minor. Then one of
-// them gets another configuration. An update to a configuration with which its kubelet does not start must be rolled
-// back. The machines stay the same: MAAS receives no changing requests, and the Nodes are neither replaced nor
+// inPlace upgrades two machines of the previous release to its next patch and then to this build's minor. Then the
+// configuration of one machine is changed. If the kubelet does not start with the new configuration, the update must be
+// rolled back. The machines stay the same: MAAS receives no write requests, and the Nodes are neither replaced nor
 // rebooted. A workload with a disruption budget always has pods.
 func (s *suite) inPlace(t *testing.T) {
 	s.createCluster(t, 1)

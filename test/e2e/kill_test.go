@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// kill sends SIGKILL to every process of a namespace's pods that runs the program. It does not affect processes with
-// that name elsewhere: in another namespace, on the host, or in a cluster outside the environment.
+// kill sends SIGKILL to every process of the program in a namespace's pods. It does not affect processes with that name
+// elsewhere: in another namespace, on the host, or in a cluster outside the environment.
 func (s *suite) kill(ctx context.Context, namespace, name string) error {
 	list := &corev1.PodList{}
 	if err := s.c.List(ctx, list, client.InNamespace(namespace)); err != nil {

@@ -142,7 +142,7 @@ var updating = []string{
 	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 }
 
-// trueOf returns those of the given condition types that are True for a pool.
+// trueOf returns which of the given condition types are True for a pool.
 func trueOf(pool *hyperv1.NodePool, types ...string) []string {
 	var all []string
 	for _, c := range pool.Status.Conditions {

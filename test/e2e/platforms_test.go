@@ -31,7 +31,7 @@ import (
 // agents is the namespace for Agents. It contains none: the fake provider uses machines of the simulated MAAS.
 const agents = "agents"
 
-// other is a cluster of a platform other than MAAS; its name is that of the platform in the commands.
+// other is a cluster of a platform other than MAAS; its name is the name of the platform in the commands.
 type other struct {
 	platform            string
 	cluster, pool       []string
@@ -122,8 +122,8 @@ func (s *suite) comeAndGo(t *testing.T, clusters []other) {
 	}
 }
 
-// createOther runs the commands of a user. If the platform has a fake provider, createOther writes a Secret that
-// tells the provider where its machines are.
+// createOther runs the commands of a user. If the platform has a fake provider, createOther writes a Secret with the
+// location of the provider's machines.
 func (s *suite) createOther(t *testing.T, o other) {
 	t.Helper()
 	release, err := s.ReleaseImage(t.Context())

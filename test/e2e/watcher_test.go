@@ -101,7 +101,7 @@ func (w *watched) add(before, now *look) {
 	w.calls = max(w.calls, calls)
 }
 
-// written is the object that watchers write.
+// written returns the object that watchers write.
 func written() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "written"}}
 }

@@ -92,7 +92,7 @@ func (s *suite) kept(t *testing.T) map[string]string {
 	s.must(t, s.c.List(t.Context(), pods, client.InNamespace(journey.HostedNamespace(cluster)), client.HasLabels{hyperv1.ControlPlaneComponentLabel}))
 	kept := map[string]string{}
 	for _, pod := range pods.Items {
-		// Pods of Jobs end regularly, and those of etcd belong to a StatefulSet.
+		// Pods of Jobs end regularly, and pods of etcd belong to a StatefulSet.
 		owner := metav1.GetControllerOf(&pod)
 		if owner != nil && owner.Kind == "ReplicaSet" && pod.DeletionTimestamp.IsZero() && pod.Labels["app"] != "kube-apiserver" {
 			kept[pod.Name] = string(pod.UID)

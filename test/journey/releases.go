@@ -45,7 +45,7 @@ func (w *Walker) Publish(ctx context.Context, version string) (lifecycle.Publish
 	return environment.Publish(ctx, version)
 }
 
-// PublishPrevious pushes the payload of the previous minor of Kubernetes that a published version makes.
+// PublishPrevious pushes the payload that a published version builds for the previous minor version of Kubernetes.
 func (w *Walker) PublishPrevious(ctx context.Context, p lifecycle.Published) (string, error) {
 	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
 	return environment.PublishPrevious(ctx, p)

@@ -152,8 +152,8 @@ func (c *check) useHost(ctx context.Context, host *maas.VMHost) error {
 	return c.deploy(ctx, vm)
 }
 
-// await waits until the machine has the status want. It fails if the machine gets a status that is neither want nor
-// in through.
+// await waits until the machine has the desired status. It fails if the machine gets a status that is neither the
+// desired one nor in through.
 func (c *check) await(ctx context.Context, m *maas.Machine, want maas.Status, through ...maas.Status) error {
 	var failed error
 	err := c.report.Wait(ctx, "machine "+m.Hostname, longest, c.interval, func(ctx context.Context) (progress.State, error) {

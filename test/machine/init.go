@@ -32,6 +32,6 @@ func Init(boots map[string]Boot) {
 	}
 }
 
-// inMachine reports whether the process runs in a machine, to distinguish its programs from those of the host with the
-// same name.
+// inMachine reports whether the process runs in a machine, to distinguish its programs from host programs with the same
+// name.
 func inMachine() bool { return exists(insideConfig) }

@@ -96,7 +96,7 @@ func closeOnExec() {
 	}
 }
 
-// runManager boots the machine and runs its units until it is told to stop.
+// runManager boots the machine and runs its units until it receives the signal to stop.
 func runManager(boots map[string]Boot) int {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitReboot is the exit status of the manager if its machine is to reboot.
+// exitReboot is the exit status of the manager if its machine must reboot.
 const exitReboot = 86
 
 // snapshot records what a machine has before it boots, so that a reboot can remove what was added later. The
@@ -74,8 +74,8 @@ func (s snapshot) unmount() error {
 	return nil
 }
 
-// later returns the items of now that are not in before, in reverse order. An item that now has more often is returned
-// once for each additional occurrence.
+// later returns the items of now that are not in before, in reverse order. An item that occurs more often in now than
+// in before is returned once for each additional occurrence.
 func later(before, now []string) []string {
 	count := map[string]int{}
 	for _, item := range before {

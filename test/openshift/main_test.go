@@ -176,7 +176,7 @@ func (s *suite) must(t *testing.T, err error) {
 	t.Fatal(err)
 }
 
-// reach waits for a check, or fails the test.
+// reach waits until the check succeeds, and fails the test after the limit.
 func (s *suite) reach(t *testing.T, what string, limit time.Duration, check journey.Check) {
 	t.Helper()
 	s.must(t, s.Reach(t.Context(), what, limit, check))

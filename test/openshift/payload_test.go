@@ -22,7 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// osRelease tells the ignition-server for which version of RHEL the programs in an image were built.
+// osRelease is the os-release file of an image. The ignition-server reads from it the version of RHEL that the image's
+// programs were built for.
 var osRelease = []byte("NAME=\"Red Hat Enterprise Linux\"\nID=\"rhel\"\nVERSION_ID=\"9.6\"\nRHEL_VERSION=\"9.6\"\n")
 
 // fakeNames returns the paths of the fake program in its image. The ignition-server extracts programs of the
@@ -96,7 +97,7 @@ func newPayload(ctx context.Context, e env.Env, s *sources, fake string) (*paylo
 	return p, nil
 }
 
-// release pushes a release of a version, and returns its pull specification.
+// release pushes a release of the given version, and returns its pull specification.
 func (p *payload) release(ctx context.Context, version string) (string, error) {
 	references, err := p.references(version)
 	if err != nil {
@@ -167,7 +168,7 @@ func repository(image containerimage.Image) string {
 	return env.Registry + "/hypershift/openshift-" + image.Name
 }
 
-// push pushes an image with a tag, and returns its pull specification by digest.
+// push pushes an image with the given tag, and returns its pull specification by digest.
 func (p *payload) push(ctx context.Context, image containerimage.Image, tag string) (string, error) {
 	folder, err := os.MkdirTemp(filepath.Dir(p.fake), "layer")
 	if err != nil {

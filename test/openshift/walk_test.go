@@ -181,7 +181,7 @@ func (s *suite) versionReached(t *testing.T, i int) {
 	})
 }
 
-// rolledOut checks that all components of the control plane have completed the rollout of a version.
+// rolledOut checks that all components of the control plane have completed the rollout of the given version.
 func (s *suite) rolledOut(version string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		components := &hyperv1.ControlPlaneComponentList{}
@@ -269,7 +269,7 @@ func (s *suite) configVersion(t *testing.T) string {
 	return pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
 }
 
-// inPlaceDone waits until the in-place pool has completed an update to another configuration than before.
+// inPlaceDone waits until the in-place pool has completed an update to a new configuration.
 func (s *suite) inPlaceDone(t *testing.T, before string) {
 	t.Helper()
 	s.reach(t, "update in place complete", long, func(ctx context.Context) (bool, string, error) {

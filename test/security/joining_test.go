@@ -142,7 +142,7 @@ func TestCredentialsOfAMachine(t *testing.T) {
 	server := g.ignitionServer()
 	own := machinetoken.Derive([]byte(poolToken), "workers-a")
 
-	t.Run("When a token is changed to that of another machine, nothing should be served", func(t *testing.T) {
+	t.Run("When a machine replaces its name in the token with the name of another machine, nothing should be served", func(t *testing.T) {
 		code, _ := g.fetch(server, strings.Replace(own, "workers-a", "workers-b", 1))
 		g.Expect(code).To(Equal(http.StatusNetworkAuthenticationRequired))
 	})

@@ -51,7 +51,7 @@ func (s *scope) given() bool {
 }
 
 // dnsName returns a name with a suffix of the UID. The name is not random, so a reconcile after a crash computes the
-// same one.
+// same name.
 func (s *scope) dnsName() string {
 	if s.infra.Status.Network.DNSName != "" {
 		return s.infra.Status.Network.DNSName

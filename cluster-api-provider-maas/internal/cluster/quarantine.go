@@ -65,7 +65,7 @@ func (r *Reconciler) quarantine(ctx context.Context, s *scope) (ctrl.Result, err
 	return phase.Done()
 }
 
-// quarantineAfter returns the limit in the annotation of the MaasCluster, else that of the process.
+// quarantineAfter returns the limit in the annotation of the MaasCluster, or else the limit of the process.
 func (r *Reconciler) quarantineAfter(s *scope) int {
 	if limit, err := strconv.Atoi(s.infra.Annotations[quarantine.AfterAnnotation]); err == nil {
 		return limit
@@ -73,7 +73,7 @@ func (r *Reconciler) quarantineAfter(s *scope) int {
 	return r.QuarantineAfter
 }
 
-// tagged returns which of the tagged machines still have the tag in MAAS.
+// tagged reports which of the machines that were tagged still have the tag in MAAS.
 func (s *scope) tagged(ctx context.Context, records map[string]quarantine.Record) (map[string]bool, error) {
 	var ids []string
 	for id, record := range records {

@@ -262,7 +262,7 @@ func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, err
 }
 
 // mayLeak reports whether machines of the cluster may remain in MAAS: because the sweep failed, or because a release
-// failed. Nothing remains if MAAS was never asked for a machine. Without any credentials a check will never be
+// failed. Nothing remains if no machine was ever requested from MAAS. Without any credentials a check will never be
 // possible, so the deletion proceeds with a warning.
 func (r *Reconciler) mayLeak(s *scope) bool {
 	if _, asked := s.infra.Annotations[infrav1.OwnerAnnotation]; !asked {

@@ -54,7 +54,7 @@ func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *worl
 	return newWorldOf(t, cfg, "", machines...)
 }
 
-// newWorldOf returns a world whose MAAS has a version, such as "3.4.3"; "" is the simulator's default.
+// newWorldOf returns a fixture with a MAAS of the given version, such as "3.4.3"; "" is the simulator's default.
 func newWorldOf(t *testing.T, cfg *rest.Config, version string, machines ...simtest.Machine) *world {
 	t.Helper()
 	g := NewWithT(t)

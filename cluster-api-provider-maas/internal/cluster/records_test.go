@@ -166,7 +166,7 @@ func restores(t *testing.T, cfg *rest.Config) {
 	w.expect(cluster.ConditionRestored, "True AsExpected", "")
 }
 
-// keptForNobody has machines that are reserved for successors. The reservation of a machine that runs for a lost
+// keptForNobody covers machines that are reserved for successors. The reservation of a machine that runs for a lost
 // cluster has no timeout. It ends with the deletion of the cluster.
 func keptForNobody(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)

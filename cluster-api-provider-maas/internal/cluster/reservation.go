@@ -47,7 +47,7 @@ func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result
 	return result, nil
 }
 
-// ended returns why a reservation has ended; if it has not, it returns the remaining time.
+// ended returns the reason why a reservation has ended; if it has not, it returns the remaining time.
 func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machines []infrav1.MaasMachine) (why string, left time.Duration) {
 	var heir, former *infrav1.MaasMachine
 	for i := range machines {

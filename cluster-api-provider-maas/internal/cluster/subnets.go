@@ -19,8 +19,8 @@ const (
 	preferredSubnetKey = "preferredSubnets"
 )
 
-// preferredSubnets returns the subnets whose addresses are published in DNS, in order of preference: those of the spec,
-// else those that were configured for CAPMAAS.
+// preferredSubnets returns the subnets whose addresses are published in DNS, in order of preference: the subnets in the
+// spec, or else the subnets that were configured for CAPMAAS.
 func (r *Reconciler) preferredSubnets(ctx context.Context, s *scope) ([]string, error) {
 	if len(s.infra.Spec.PreferredSubnets) > 0 {
 		return s.infra.Spec.PreferredSubnets, nil

@@ -121,8 +121,8 @@ func (r *Reconciler) surveyDue(s *scope) bool {
 	return is
 }
 
-// suspects returns the allocations with the annotation of this cluster, and those that are not deployed yet. Only the
-// latter may lack the annotation, or have that of an earlier allocation.
+// suspects returns the allocations with the annotation of this cluster, and those that are not deployed yet. Only
+// allocations that are not deployed may lack the annotation, or have the annotation of an earlier allocation.
 //
 // An allocation without the annotation is checked only after sweepAfter. Otherwise each cluster of a busy MAAS would
 // check every machine of the other clusters that is about to be deployed. A MaasCluster that is being deleted checks
@@ -187,9 +187,9 @@ func (r *Reconciler) hasAnother(m *infrav1.MaasMachine) bool {
 	return m.Spec.SystemID != nil && r.Clock.Since(m.CreationTimestamp.Time) > sweepAfter
 }
 
-// allocation returns what a machine was allocated for. It reads the ownership annotations. If they are missing or from
-// an earlier allocation, it reads the event log. Either one counts only if the machine has the matching allocation key.
-// It returns nil if neither is conclusive.
+// allocation returns the objects for which a machine was allocated. It reads the ownership annotations. If they are
+// missing or from an earlier allocation, it reads the event log. Either one counts only if the machine has the matching
+// allocation key. It returns nil if neither is conclusive.
 func (s *scope) allocation(ctx context.Context, m maas.Machine) (*maas.Allocation, error) {
 	mark := maas.Allocation{UID: m.Annotations[maas.AnnotationMachineUID], ClusterUID: m.Annotations[maas.AnnotationClusterUID]}
 	if proven, err := s.proves(ctx, m, mark); proven || err != nil {

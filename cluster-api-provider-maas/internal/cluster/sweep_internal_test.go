@@ -182,7 +182,7 @@ func TestSurveyDue(t *testing.T) {
 }
 
 // TestMachinesOfCluster checks that machines are listed by the label of Cluster API. Its value is the name of the
-// Cluster or, without a Cluster, that in the label of the MaasCluster.
+// Cluster or, without a Cluster, the value of the label of the MaasCluster.
 func TestMachinesOfCluster(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{{}, {}})
 	names := func() (all []string) {

@@ -123,7 +123,7 @@ func TestKubeconfigThatIsRenewed(t *testing.T) {
 }
 
 // TestOwnKubeconfigFirst checks that the kubeconfig of the provider takes precedence. It has fewer permissions than
-// that of Cluster API, which belongs to an administrator of the cluster.
+// Cluster API's kubeconfig, which belongs to an administrator of the cluster.
 func TestOwnKubeconfigFirst(t *testing.T) {
 	g := NewWithT(t)
 	guests := map[string]client.Client{"https://own": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build()}

@@ -26,7 +26,7 @@ type fake struct {
 	err      error
 	during   func()
 	calls    map[string]int
-	// each is the simulated duration per machine of a list by IDs; patience is the longest simulated call. printed
+	// each is the simulated duration per machine of a list by IDs; `patience` is the longest simulated call. printed
 	// counts the rendered machines.
 	clock    *clocktesting.FakePassiveClock
 	each     time.Duration

@@ -63,7 +63,7 @@ func (i *Inventory) Allocated(ctx context.Context, maxAge time.Duration) ([]maas
 	return i.current(ctx, i.allocated, maxAge)
 }
 
-// current returns a list of the machines of the user. It replaces each machine that was read more recently by its
+// current returns a list of the machines of the user. It replaces each machine that was read more recently with the
 // newer data.
 func (i *Inventory) current(ctx context.Context, list *shared[listed], maxAge time.Duration) ([]maas.Machine, error) {
 	user, err := i.user.get(ctx, time.Hour)

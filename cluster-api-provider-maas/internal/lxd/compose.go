@@ -21,7 +21,7 @@ type API interface {
 }
 
 // Request converts a Wish and its placement to MAAS parameters. The zone must be explicit: otherwise MAAS uses the
-// default zone instead of that of the host.
+// default zone instead of the host's zone.
 func Request(w Wish, p Placement, host Host) maas.ComposeRequest {
 	request := maas.ComposeRequest{Hostname: p.Hostname, Cores: w.Cores, MemoryMiB: w.MemoryMiB, Storage: fmt.Sprintf("root:%d", w.DiskGB),
 		Interfaces: w.Interfaces, Zone: &host.ZoneID, Pool: &host.PoolID}
@@ -37,7 +37,7 @@ func Request(w Wish, p Placement, host Host) maas.ComposeRequest {
 	return request
 }
 
-// Find returns the virtual machine with a name; nil if MAAS has none.
+// Find returns the virtual machine with the given name; nil if MAAS has none.
 func Find(ctx context.Context, api API, name string) (*maas.Machine, error) {
 	machines, err := api.ListMachines(ctx, maas.MachineFilter{Hostnames: []string{name}})
 	if err != nil {

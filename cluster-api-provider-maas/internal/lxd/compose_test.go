@@ -86,8 +86,8 @@ func TestComposeFindDelete(t *testing.T) {
 	}
 }
 
-// TestFindLeavesMetal checks that Find ignores a machine with the name but another power type. It was not composed,
-// so it must not be deleted.
+// TestFindLeavesMetal checks that Find ignores a machine with the given name but a different power type. Such a machine
+// was not composed, so it must not be deleted.
 func TestFindLeavesMetal(t *testing.T) {
 	t.Parallel()
 	_, c := region(t)

@@ -17,8 +17,8 @@ type complaint struct {
 	hosts     int
 }
 
-// explain counts the problems of the hosts: "3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9". The reason is that of
-// the hosts that met the most constraints.
+// explain counts the problems of the hosts: "3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9". The reason is the
+// first unmet constraint of the hosts that met the most constraints.
 func explain(w Wish, hosts []Host, constraints []constraint) Refusal {
 	if len(hosts) == 0 {
 		return Refusal{ReasonHostUnavailable, fmt.Sprintf("asked for %s, but MAAS has no LXD host on which it composes", w)}

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// told returns the reason, and the part of the message after "asked for ...; ".
+// told returns the reason of the refusal, and the part of its message after "asked for ...; ".
 func told(t *testing.T, wish lxd.Wish, hosts []lxd.Host, peers ...lxd.Peer) (reason, text string) {
 	t.Helper()
 	choice, refusal := lxd.Select(wish, hosts, now, peers, nil)
@@ -143,8 +143,8 @@ func TestLeftAfter(t *testing.T) {
 	}
 }
 
-// TestReasonOfTheClosest checks that the reason is that of the host that lacks least, since that is the easiest to
-// fix.
+// TestReasonOfTheClosest checks that the reason is the problem of the host that meets the most constraints, which is
+// the easiest to fix.
 func TestReasonOfTheClosest(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("d", in("az8")), host("c", in("az9")), host("a", using(15, 0)), host("b", in("az9"))})

@@ -72,8 +72,8 @@ func hostOf(h maas.VMHost) Host {
 	return host
 }
 
-// usedOf returns the larger of the used resources and the unavailable ones. The latter include those of other projects
-// on the host.
+// usedOf returns the larger of the used resources and the unavailable ones. Other projects on the host use a part of
+// the unavailable ones.
 func usedOf(h maas.VMHost) Size {
 	return Size{
 		Cores:     max(h.Used.Cores, h.Total.Cores-h.Available.Cores),
@@ -101,7 +101,7 @@ func (h *Host) take(p Placement) {
 }
 
 // storeFor returns the storage pool for the disk: the requested one, else the default one, else the one with the most
-// free space. It reports whether the disk fits. The name is that of the request if the host reports no pools.
+// free space. It reports whether the disk fits. If the host reports no pools, the name is the requested one.
 func (h *Host) storeFor(w Wish) (name string, room bool) {
 	need := w.Size().DiskBytes
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // Ledger is the placement cache: it holds the placements of this process that the object cache may not show yet.
-// Concurrent placements thus see each other. A restart loses the ledger, but the MaasMachines hold all placements.
+// Concurrent placements thus see each other. A restart loses the cache, but the MaasMachines hold all placements.
 type Ledger struct {
 	mu     sync.Mutex
 	places map[string]Peer

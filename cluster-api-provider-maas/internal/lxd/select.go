@@ -44,8 +44,9 @@ const (
 )
 
 // Select returns the best host: in the zone with the fewest siblings, then with the fewest siblings on the host, then
-// with the most free resources. The name breaks ties. Hosts in avoid are selected last. A peer counts if the host data,
-// read at asOf, does not include it. If the choice is nil, the Refusal holds the reason.
+// with the most free resources. The name breaks ties. Hosts in avoid are selected last. The resources of a peer are
+// subtracted if the host data, read at asOf, does not include the peer. If the choice is nil, the Refusal holds the
+// reason.
 func Select(wish Wish, hosts []Host, asOf time.Time, peers []Peer, avoid map[string]bool) (*Choice, Refusal) {
 	hosts = reserved(hosts, asOf, peers)
 	siblings := countSiblings(wish.Group, peers)

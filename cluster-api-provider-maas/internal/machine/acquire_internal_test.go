@@ -325,7 +325,7 @@ func TestNotAllocated(t *testing.T) {
 	}
 }
 
-// TestAskZones checks that one call asks MAAS for a machine in the allowed zone, or in any zone if no zone is given.
+// TestAskZones checks that one call requests a machine in the allowed zone, or in any zone if no zone is given.
 func TestAskZones(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -17,14 +17,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// AddressAnnotation holds, as JSON, the static address of a MaasMachine. It is written before MAAS is asked for the
-// address. After a crash the address stays, and no sibling uses it.
+// AddressAnnotation holds, as JSON, the static address of a MaasMachine. It is written before the address is requested
+// from MAAS. After a crash the address stays, and no sibling uses it.
 const AddressAnnotation = "infrastructure.cluster.x-k8s.io/static-ip"
 
 // address is the content of the annotation.
 type address struct {
 	IP string `json:"ip"`
-	// SystemID is the machine to which MAAS was asked to assign the address; empty before that.
+	// SystemID is the machine that the address was requested for; empty before that request.
 	SystemID string `json:"systemID,omitempty"`
 	// Replaced is the mode of the link that was removed for the address: auto or dhcp. It is restored when the address is
 	// unassigned; empty when there was none.

@@ -142,7 +142,8 @@ func (r *Reconciler) limit(s *scope, limit lifecycle.Limit) time.Duration {
 	return r.Timing.Maintenance
 }
 
-// lasted returns how long the machine has been in its state. The start time is in the status, so it survives a restart.
+// lasted returns the time since the machine entered its state. The start time is in the status, so it survives a
+// restart.
 func (r *Reconciler) lasted(s *scope) time.Duration {
 	if s.observed == nil || s.seen.state != lifecycle.StateName(s.observed) || s.seen.since.IsZero() {
 		return 0

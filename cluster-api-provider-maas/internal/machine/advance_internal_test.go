@@ -171,7 +171,8 @@ func TestAdvanceFailed(t *testing.T) {
 	}
 }
 
-// TestAdvanceWellAgain checks that a running machine no longer counts as failed; a failed write of that is an error.
+// TestAdvanceWellAgain checks that a running machine no longer counts as failed; if this cannot be written, an error is
+// returned.
 func TestAdvanceWellAgain(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)

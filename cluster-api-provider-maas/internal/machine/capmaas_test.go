@@ -37,8 +37,8 @@ func TestFromCAPMAAS(t *testing.T) {
 	}
 }
 
-// capmaas is a fixture whose machine was deployed by CAPMAAS: without a key and annotations, and with everything that
-// CAPMAAS leaves on a MaasMachine.
+// capmaas returns a fixture whose machine was deployed by CAPMAAS: without a key and annotations, and with everything
+// that CAPMAAS leaves on a MaasMachine.
 func capmaas(t *testing.T, cfg *rest.Config, user string, lxd bool) *world {
 	t.Helper()
 	w := newRack(t, cfg, user)

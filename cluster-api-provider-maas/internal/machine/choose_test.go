@@ -21,12 +21,12 @@ import (
 func TestChoose(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When MAAS may select the machine, it should not read any other machine":                  picksUnlisted,
-		"When no machine fits, it should ask for each zone once and write nothing while it waits": waitsQuietly,
-		"When MAAS could compose a machine, it should not request a machine that does not exist":  composesNothing,
-		"When a sibling's machine was just released in MAAS, it should not allocate that machine": leavesSiblings,
-		"When MAAS has no zone, pool or tag with the name, it should list the existing ones":      unknownNames,
-		"When a zone has no machine, it should allocate a machine in the next zone":               nextZone,
+		"When MAAS may select the machine, it should not read any other machine":                               picksUnlisted,
+		"When no machine fits, it should request a machine in each zone once and write nothing while it waits": waitsQuietly,
+		"When MAAS could compose a machine, it should not request a machine that does not exist":               composesNothing,
+		"When a sibling's machine was just released in MAAS, it should not allocate that machine":              leavesSiblings,
+		"When MAAS has no zone, pool or tag with the name, it should list the existing ones":                   unknownNames,
+		"When a zone has no machine, it should allocate a machine in the next zone":                            nextZone,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -48,7 +48,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// addPlain creates a MaasMachine that any machine of the fixture matches.
+// addPlain creates a MaasMachine that matches any machine of the fixture.
 func (w *world) addPlain(name string) {
 	w.t.Helper()
 	w.add(name, infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)})

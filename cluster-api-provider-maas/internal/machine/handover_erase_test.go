@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// erasedLater delegates the release of a machine whose disks must be erased. The erasure fails, which proves that MAAS
-// was asked to erase them.
+// erasedLater delegates the release of a machine whose disks must be erased. The erasure fails, which proves that it
+// was requested.
 func erasedLater(t *testing.T, cfg *rest.Config) {
 	k := newRack(t, cfg, "alice")
 	k.owned()

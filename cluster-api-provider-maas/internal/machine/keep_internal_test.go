@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// keeper returns a fixture with a deleted MaasMachine. Its machine is released in MAAS and is to be reserved.
+// keeper returns a fixture with a deleted MaasMachine. Its machine is released in MAAS and must be reserved.
 func keeper(t *testing.T) *rack {
 	t.Helper()
 	self := sibling("self", holds("m1"), annotated(UIDAnnotation, "self"), annotated(KeptAnnotation, "pool"), func(m *infrav1.MaasMachine) {
@@ -166,7 +166,7 @@ func TestKeepsAlready(t *testing.T) {
 	k.reserves("m1", reservation.Record{UID: "self"})
 	simtest.Refuse(t, k.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
 	if got, err := k.keepsAlready(t.Context(), k.scope); got || err == nil {
-		t.Errorf("a MAAS that does not answer says that it is: %t", got)
+		t.Errorf("keepsAlready returned %t, %v although MAAS does not answer", got, err)
 	}
 }
 

@@ -63,8 +63,7 @@ func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec)
 func (w *world) holds(name string) string { return ptr.Deref(w.machine(name).Spec.SystemID, "") }
 
 // rolls creates the MachineDeployment "workers" and its MachineSet "first". The functions in was edit the template of
-// both. mutate then edits the template of the MachineDeployment, whose machines are now those of the template
-// "second".
+// both. Then the template of the MachineDeployment gets the infrastructure template "second", and mutate edits it.
 func (w *world) rolls(mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{

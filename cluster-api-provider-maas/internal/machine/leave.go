@@ -16,7 +16,7 @@ import (
 )
 
 // deletion returns the phases that release the machine. The finalizer is removed when nothing of the MaasMachine is
-// left in MAAS. If MAAS was never asked for a machine, there are no phases, so MAAS does not have to be reachable.
+// left in MAAS. If no machine was ever requested from MAAS, there are no phases, so MAAS does not have to be reachable.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 && lxd.PlacementOf(s.machine) == nil {
 		return nil
@@ -67,7 +67,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: r.leaveEvery(s, left)}, phase.ErrStop
 }
 
-// leaveEvery returns how often a release is checked: often if the machine will be allocated again.
+// leaveEvery returns the interval at which a release is checked. It is short if the machine will be allocated again.
 func (r *Reconciler) leaveEvery(s *scope, left lifecycle.Outcome) time.Duration {
 	if s.kept() && left.Action == lifecycle.Wait {
 		return min(keepEvery, r.Timing.Poll)
@@ -75,7 +75,7 @@ func (r *Reconciler) leaveEvery(s *scope, left lifecycle.Outcome) time.Duration 
 	return jitter(r.pollEvery(left))
 }
 
-// pollEvery returns how often a release is checked: seldom if only time or an administrator can help.
+// pollEvery returns the interval at which a release is checked. It is long if only time or an administrator can help.
 func (r *Reconciler) pollEvery(left lifecycle.Outcome) time.Duration {
 	if left.Action == lifecycle.Stuck || left.Action == lifecycle.Blocked {
 		return r.Timing.Settled

@@ -36,8 +36,8 @@ func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
 	return all
 }
 
-// TestDeletionPhases checks that a MaasMachine that never asked MAAS for a machine is deleted even if MAAS is
-// unreachable; any other is not.
+// TestDeletionPhases checks that a MaasMachine for which no machine was requested is deleted even if MAAS is
+// unreachable. Any other MaasMachine stays until MAAS answers.
 func TestDeletionPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

@@ -36,15 +36,14 @@ func (s *scope) credentialsConditions() []metav1.Condition {
 	return []metav1.Condition{condition.True(ConditionCredentials, "AsExpected", "")}
 }
 
-// AnotherUser returns the problem that the credentials belong to another MAAS user than the allocated machines.
+// AnotherUser returns the problem that the credentials and the allocated machines belong to different MAAS users.
 func AnotherUser(whose, owner, user string) Problem {
 	return Problem{ReasonAnotherUser, fmt.Sprintf("%s belongs to MAAS user %s, but the API key in the Secret with the MAAS credentials belongs to user %s, "+
 		"so MAAS hides it; put an API key of user %s into that Secret. Until then no machine is replaced or released", whose, owner, user, owner)}
 }
 
-// sameUser stops if the credentials belong to another MAAS user than the one that allocated the machine, or may have
-// allocated it. MAAS hides the machine, and allocations by key, from that user, so the reconcile must not act on what
-// MAAS returns.
+// sameUser stops if the machine was, or may have been, allocated by a MAAS user other than the one of the credentials.
+// MAAS hides the machine, and allocations by key, from other users, so the reconcile must not act on what MAAS returns.
 func (r *Reconciler) sameUser(ctx context.Context, s *scope) (ctrl.Result, error) {
 	user, err := s.identity.Inventory.User(ctx)
 	if err != nil {
@@ -140,8 +139,8 @@ func (s *scope) presumed(m *maas.Machine) bool {
 // allocation are written after it.
 //
 // A machine that this provider did not allocate has no key. It counts as allocated for this MaasMachine if it has no
-// annotation of another MaasMachine and no loss was noticed. A machine without an owner counts if its last annotation
-// is that of this MaasMachine.
+// annotation of another MaasMachine and no loss was noticed. A machine without an owner counts as allocated if its last
+// ownership annotation names this MaasMachine.
 func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
 	mark := m.Annotations[maas.AnnotationMachineUID]
 	switch {

@@ -240,7 +240,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
-	t.Run("When MAAS fails with an error, it should not ask for another zone", func(t *testing.T) {
+	t.Run("When MAAS fails with an error, it should try no other zone", func(t *testing.T) {
 		t.Parallel()
 		k := newRack(t, "alice", sibling("self"), seeds...)
 		simtest.Fault(t, k.site.Simulator, faults.Rule{Kind: faults.Error, Operation: "machines.allocate", Status: http.StatusInternalServerError, Count: 1})

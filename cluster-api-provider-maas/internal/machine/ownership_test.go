@@ -80,7 +80,7 @@ func otherUser(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.Machine("aaaaaa").Owner).To(Equal("bob"))
 }
 
-// moved covers clusterctl move and a restored backup: the object gets another UID.
+// moved covers clusterctl move and a restored backup, which change the UID of the object.
 func moved(t *testing.T, cfg *rest.Config) {
 	old := "11111111-2222-3333-4444-555555555555"
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Status: status.Deployed, Owner: "provider", Power: "on", AgentName: maas.AllocationKey(old),

@@ -72,8 +72,8 @@ func (r *Reconciler) noteMachine(ctx context.Context, s *scope, automatic []maas
 	return r.keepAddress(ctx, s, a)
 }
 
-// linkAddress adds the address to an interface. If the spec has a gateway, which is that of the subnet, it becomes the
-// default gateway of the machine.
+// linkAddress adds the address to an interface. If the spec has a gateway, which equals the gateway of the subnet, it
+// becomes the default gateway of the machine.
 func (r *Reconciler) linkAddress(ctx context.Context, s *scope, nicID int, ip string) (ctrl.Result, error) {
 	nic, err := s.identity.Client.LinkSubnet(ctx, s.observed.SystemID, nicID, maas.LinkRequest{
 		Mode: "STATIC", Subnet: strconv.Itoa(s.subnet.ID), IPAddress: ip, DefaultGateway: s.machine.Spec.StaticIP.Gateway != "",

@@ -130,7 +130,8 @@ func TestWellAgain(t *testing.T) {
 	}
 }
 
-// TestUntagged checks that the request excludes the tags of the spec and of the quarantine, as far as MAAS has them.
+// TestUntagged checks that the request excludes the tags of the spec and of the quarantine, but only tags that exist in
+// MAAS.
 func TestUntagged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

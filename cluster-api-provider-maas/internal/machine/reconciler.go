@@ -300,7 +300,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error)
 	return phase.Done()
 }
 
-// maxAge is the maximum age of the cached machine: long for a settled machine, short while its state changes.
+// maxAge returns the maximum age of the cached machine: long for a settled machine, short while its state changes.
 func (r *Reconciler) maxAge(s *scope) time.Duration {
 	switch {
 	case s.settled():

@@ -165,7 +165,7 @@ func TestWithEvents(t *testing.T) {
 	}
 	page, err := id.Client.ListEvents(t.Context(), maas.EventFilter{SystemIDs: []string{failed}, Level: "WARNING", Limit: 5})
 	if err != nil || strings.Count(got, " | ") != len(page.Events)-1 {
-		t.Errorf("of %d events it is told %q, %v", len(page.Events), got, err)
+		t.Errorf("withEvents returned %q for %d events: %v", got, len(page.Events), err)
 	}
 	s.machine.Spec.SystemID = ptr.To("nobody")
 	if got := l.withEvents(t.Context(), s, "it failed"); got != "it failed" {

@@ -48,7 +48,7 @@ func (f *fuse) done() error {
 	return nil
 }
 
-// fused returns a client of the API server whose writes fail as the fuse says.
+// fused returns a client of the API server whose writes fail as the fuse specifies.
 func (w *world) fused(f *fuse) client.Client {
 	c := testenv.Client(w.t, w.cfg, scheme())
 	guard := func(write func() error) error {

@@ -127,8 +127,8 @@ func TestBeforeVM(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestWish checks the zones and the subnet of a request for a virtual machine. The zone of the Machine takes
-// precedence over those of the cluster. The subnet is that of the address.
+// TestWish checks the zones and the subnet of a request for a virtual machine. The zone of the Machine takes precedence
+// over the zones of the cluster. The subnet is the one of the static address.
 func TestWish(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

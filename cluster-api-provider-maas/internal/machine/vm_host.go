@@ -33,7 +33,7 @@ func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, 
 	}
 	listed, _, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Settled)
 	if err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // What MAAS does not tell now says nothing about the machine.
+		return ctrl.Result{}, nil //nolint:nilerr // A failed query of MAAS proves nothing about the machine.
 	}
 	at := slices.IndexFunc(listed, func(h maas.VMHost) bool { return h.ID == place.HostID })
 	switch {

@@ -93,7 +93,7 @@ func (w *wire) wrote() []string {
 	return ops
 }
 
-// count returns how often an op was called since wrote was last called.
+// count returns the number of calls of an operation since the last call of wrote.
 func (w *wire) count(op string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

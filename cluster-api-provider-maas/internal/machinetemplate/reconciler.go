@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// lookEvery is how often MAAS is asked which machine it would allocate.
+// lookEvery is the interval at which MAAS is queried for the machine that it would allocate.
 const lookEvery = 10 * time.Minute
 
 // Reconciler writes the capacity of MaasMachineTemplates.

@@ -109,8 +109,8 @@ func TestBadInput(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("image of the provider is not named")))
 }
 
-// TestComponentsStateNothing checks that the manifests contain the desired state only. A status would be that of
-// another cluster's API server.
+// TestComponentsStateNothing checks that the manifests contain the desired state only. A status would come from another
+// cluster's API server.
 func TestComponentsStateNothing(t *testing.T) {
 	g := NewWithT(t)
 	names := map[string]bool{}

@@ -158,8 +158,8 @@ func untagged(tag string) constraint {
 	}
 }
 
-// DiskBytes returns the size of the root disk in bytes: that of the first disk, which MAAS also compares with a storage
-// request. It is zero if MAAS knows no disk of the machine.
+// DiskBytes returns the size of the root disk in bytes. The root disk is the first disk, which MAAS also compares with
+// a storage request. The size is zero if MAAS knows no disk of the machine.
 func DiskBytes(m maas.Machine) int64 {
 	if len(m.PhysicalBlockDevices) == 0 {
 		return 0

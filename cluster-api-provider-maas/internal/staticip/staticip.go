@@ -63,7 +63,7 @@ func Text(spec *infrav1.StaticIPConfig) string {
 }
 
 // Subnet returns the subnet of an address in MAAS, and checks the gateway and the name servers of the spec. They must
-// equal those of the subnet, since MAAS supports no others for a machine.
+// equal the subnet's own, since MAAS supports no others for a machine.
 func Subnet(spec *infrav1.StaticIPConfig, subnets []maas.Subnet) (*maas.Subnet, *Refusal) {
 	run, refusal := wanted(spec)
 	if refusal != nil {

@@ -284,8 +284,8 @@ func TestEndOfAddresses(t *testing.T) {
 	g.Expect(refusal.Reason).To(Equal(staticip.ReasonRangeExhausted))
 }
 
-// TestSubnetThatIsNotAligned checks a subnet that MAAS returns with host bits set. Its edges and its name are those
-// of the masked subnet.
+// TestSubnetThatIsNotAligned checks a subnet that MAAS returns with host bits set. Its name and its reserved addresses
+// come from the masked subnet.
 func TestSubnetThatIsNotAligned(t *testing.T) {
 	g := NewWithT(t)
 	subnets := []maas.Subnet{{ID: 5, CIDR: "10.9.0.7/24"}}

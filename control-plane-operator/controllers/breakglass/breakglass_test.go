@@ -108,7 +108,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// asks creates a request of a user for a signer.
+// asks creates a CertificateSigningRequest of a user for the given signer.
 func (w *world) asks(name, user, signer string, edit ...func(*certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
 	w.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -323,8 +323,8 @@ func (w *world) rotate() {
 	w.Expect(w.client.Update(w.t.Context(), secret)).To(Succeed())
 }
 
-// TestWatches has one case for each kind that the two controllers watch. The revocation that a signer's Secret maps to
-// does not exist: an existing one would requeue itself, even without a watch.
+// TestWatches checks that each kind that the two controllers watch triggers a reconcile. The revocation that a signer's
+// Secret maps to does not exist: an existing one would requeue itself, even without a watch.
 func TestWatches(t *testing.T) {
 	scheme, config := fixture.Scheme(), testenv.Start(t, crds.Certificates)
 	testenv.NeedsServer(t, config)

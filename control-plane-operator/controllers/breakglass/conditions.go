@@ -23,8 +23,8 @@ const (
 	reasonWaiting       = "WaitingForAvailable"
 )
 
-// conditions report the progress of a revocation, from the signer and from the pods and workloads that must load the
-// result.
+// conditions returns the conditions that report the progress of a revocation, from the signer and from the pods and
+// workloads that must load the result.
 func conditions(s *scope) []metav1.Condition {
 	if _, known := signers[s.request.Spec.SignerClass]; !known {
 		return []metav1.Condition{condition.False(certificatesv1alpha1.SignerClassValidType, reasonSignerUnknown,

@@ -33,7 +33,7 @@ type revocation = *certificatesv1alpha1.CertificateRevocationRequest
 // signer's Secret holds the state of the rotation (support/pki), which the controller of the HostedControlPlane
 // advances. The Revoker requests the rotation and reports its progress.
 type Revoker struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the time of the revocation request.
 	Clock clock.PassiveClock

@@ -3,7 +3,7 @@
 // Package breakglass signs client certificates for the guest cluster that are requested in the management cluster. A
 // request has two objects there. The CertificateSigningRequest names a signer that is named after the hosted
 // namespace. A CertificateSigningRequestApproval of the same name in that namespace approves it. The package also
-// revokes all certificates of a signer by replacing the signer, as CertificateRevocationRequests ask.
+// revokes all certificates of a signer by replacing the signer, as CertificateRevocationRequests request.
 package breakglass
 
 import (
@@ -46,7 +46,7 @@ type csr = *certificatesv1.CertificateSigningRequest
 
 // Signer approves and signs the requests of one hosted namespace.
 type Signer struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Namespace is the hosted namespace. The Signer ignores requests for signers of other namespaces, even if they have
 	// an approval here.
@@ -163,11 +163,11 @@ func lifeOf(asked csr) time.Duration {
 	return min(time.Duration(*asked.Spec.ExpirationSeconds)*time.Second, pki.BreakGlassCertificateLife)
 }
 
-// usages are those of a client certificate.
+// usages are the key usages of a client certificate.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 
 // check parses a request, and returns an error that describes what is invalid in it. The user name identifies the user
-// in the audit log. It also keeps break-glass users apart from nodes and programs, whose names decide about their
+// in the audit log. It also keeps break-glass users apart from nodes and programs, whose names determine their
 // permissions.
 func check(asked csr, class string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(asked.Spec.Request)

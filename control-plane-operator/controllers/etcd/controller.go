@@ -46,9 +46,9 @@ const (
 
 // Reconciler manages the members of managed etcds.
 type Reconciler struct {
-	// Client writes the management cluster.
+	// Client writes to the management cluster.
 	Client client.Client
-	// Live reads the management cluster without a cache: an action on a member cannot be undone.
+	// Live reads from the management cluster without a cache, because an action on a member cannot be undone.
 	Live client.Reader
 	// Clock provides the current time.
 	Clock clock.PassiveClock

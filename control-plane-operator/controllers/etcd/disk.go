@@ -20,7 +20,7 @@ import (
 const (
 	// fsyncFamily is etcd's histogram of the time, in seconds, until the write-ahead log is on the disk.
 	fsyncFamily = "etcd_disk_wal_fsync_duration_seconds"
-	// startFamily is the time at which a member's process, and with it its histogram, started.
+	// startFamily is etcd's metric for the start time of a member's process. The histogram counts from that time.
 	startFamily = "process_start_time_seconds"
 	// diskWindow is the duration of one measurement of fsyncs, and enoughSyncs the minimum number of fsyncs in it.
 	diskWindow  = 5 * time.Minute
@@ -55,7 +55,7 @@ type disk struct {
 	fast int
 }
 
-// readFsyncs returns nil if the metrics are not those of etcd.
+// readFsyncs reads the counters from a member's metrics. It returns nil if they have no histogram of etcd.
 func readFsyncs(families map[string]*dto.MetricFamily) *fsyncs {
 	if len(families[fsyncFamily].GetMetric()) == 0 {
 		return nil

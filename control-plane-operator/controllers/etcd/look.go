@@ -23,7 +23,7 @@ type member struct {
 	note component.Note
 	// status is the member's own status; nil if it did not answer.
 	status *clientv3.StatusResponse
-	// listed is the member in the cluster's list; nil if it is not in the list, or the cluster was not asked.
+	// listed is the member in the cluster's list; nil if it is not in the list, or there is no list.
 	listed *etcdserverpb.Member
 	// hash is the checksum of the member's data; nil if it was not requested.
 	hash *clientv3.HashKVResponse

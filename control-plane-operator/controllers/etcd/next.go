@@ -120,7 +120,7 @@ func (m *member) unnoted() (component.Note, bool) {
 	return n, n != m.note
 }
 
-// lost returns why a member cannot come back; empty if it can, or if that is unknown.
+// lost returns the reason why a member cannot come back; empty if it can, or if that is unknown.
 func (m *member) lost(now time.Time) string {
 	switch {
 	case m.status != nil || m.claim == nil || !m.claim.DeletionTimestamp.IsZero():

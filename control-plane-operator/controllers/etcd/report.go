@@ -53,7 +53,7 @@ func (s *scope) conditions(now time.Time) []metav1.Condition {
 	return all
 }
 
-// replaced returns which member is joining the cluster again; empty if none is.
+// replaced describes the member that is joining the cluster again; empty if none is.
 func (s *scope) replaced() string {
 	for _, m := range s.seen.members {
 		switch {
@@ -93,8 +93,8 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	return condition.True(t, hyperv1.AsExpectedReason, c.shared())
 }
 
-// out returns which members do not serve: those that do not answer, which need attention, and those that run without a
-// leader. Empty if all serve.
+// out describes the members that do not serve; empty if all serve. Members that do not answer need attention. Others
+// run without a leader.
 func (c *cluster) out() string {
 	var silent, alone []string
 	for _, m := range c.members {
@@ -116,7 +116,7 @@ func (c *cluster) out() string {
 	return fmt.Sprintf("No answer from %s, and no leader for %s", strings.Join(silent, ", "), strings.Join(alone, ", "))
 }
 
-// shared returns which node runs so many members that its failure breaks the quorum; empty if none does.
+// shared describes the node that runs so many members that its failure breaks the quorum; empty if there is none.
 func (c *cluster) shared() string {
 	hosts := map[string][]string{}
 	for _, m := range c.members {
@@ -157,7 +157,7 @@ func (c *cluster) lost(now time.Time) []string {
 	return lost
 }
 
-// undecided returns what the user can do about members with different data when no step can repair them.
+// undecided returns a remedy for members with different data, when no step can repair them.
 func (s *scope) undecided() string {
 	if len(s.seen.corrupt()) == 0 || s.step.why != "" {
 		return ""

@@ -87,7 +87,7 @@ func (c *cluster) held() []string {
 	return held
 }
 
-// waiting returns which updates wait for members that are down; empty if none does.
+// waiting describes the updates that wait for members that are down; empty if none does.
 func (c *cluster) waiting() string {
 	held := c.held()
 	if len(held) == 0 {

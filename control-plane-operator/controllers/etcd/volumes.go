@@ -42,7 +42,7 @@ func (r *Reconciler) grow(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// resized reports the progress of volumes that were asked to grow. There is no condition if none was.
+// resized reports the progress of volume expansions. There is no condition if no expansion was requested.
 func (s *scope) resized() (metav1.Condition, bool) {
 	t, want := string(hyperv1.EtcdVolumesResized), component.Size(s.hcp)
 	var growing []string
@@ -65,7 +65,7 @@ func (s *scope) resized() (metav1.Condition, bool) {
 	return condition.False(t, hyperv1.EtcdVolumesGrowReason, fmt.Sprintf("Waiting for the volumes to have %s: %s", want.String(), strings.Join(growing, ", "))), true
 }
 
-// obstacle returns what the storage reports about a claim that it cannot enlarge, or cannot enlarge yet.
+// obstacle returns the storage's message about a claim that it cannot enlarge, or cannot enlarge yet.
 func obstacle(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Message != "" {

@@ -20,8 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that the etcd controller watches. The members are polled every half minute, so
-// a missing watch would only make a repair slower.
+// TestWatches checks that each kind that the etcd controller watches triggers a reconcile. The members are polled every
+// half minute, so a missing watch would only make a repair slower.
 func TestWatches(t *testing.T) {
 	const namespace = metav1.NamespaceDefault
 	config := testenv.Start(t, crds.HyperShift)

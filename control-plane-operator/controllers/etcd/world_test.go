@@ -62,7 +62,7 @@ type world struct {
 	restarted []string
 	// revision is the revision of new pods.
 	revision string
-	// pages maps pods to metrics that replace those of their members.
+	// pages maps pods to metrics that replace the metrics of their members.
 	pages map[string]string
 }
 

@@ -73,7 +73,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name string, into *c
 	return err
 }
 
-// location returns where a backup is stored. The name begins with the time, so that names sort by time.
+// location returns the storage location of a backup. The name begins with the time, so that names sort by time.
 func (r *Reconciler) location(asked *hyperv1.HCPEtcdBackup) backup.Task {
 	return backup.Task{
 		Namespace: asked.Namespace, Backup: asked.Name, Storage: asked.Spec.Storage,
@@ -154,8 +154,8 @@ func (r *Reconciler) paused(hcp *hyperv1.HostedControlPlane) bool {
 	return pause.Until(hcp.Spec.PausedUntil, r.Clock.Now()).Paused
 }
 
-// moving returns why a key migration blocks the backup: a snapshot would also need the previous key, which is no longer
-// in any spec.
+// moving returns the reason why a key migration blocks the backup: a snapshot would also need the previous key, which
+// is no longer in any spec.
 func moving(hcp *hyperv1.HostedControlPlane) string {
 	if c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.EtcdDataEncryptionUpToDate)); c != nil && c.Status == "False" {
 		return c.Message
@@ -163,7 +163,7 @@ func moving(hcp *hyperv1.HostedControlPlane) string {
 	return ""
 }
 
-// unhealthy returns why no snapshot can be taken; empty if one can.
+// unhealthy returns the reason why no snapshot can be taken; empty if one can.
 func unhealthy(hcp *hyperv1.HostedControlPlane) string {
 	for _, t := range []hyperv1.ConditionType{hyperv1.EtcdMembersHealthy, hyperv1.EtcdAvailable} {
 		c := meta.FindStatusCondition(hcp.Status.Conditions, string(t))

@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Finalizer keeps an HCPEtcdBackup until its stored bundle is deleted, if the deletion policy asks for that.
+// Finalizer keeps an HCPEtcdBackup until its stored bundle is deleted, if the deletion policy requires that.
 const Finalizer = hyperv1.EtcdBackupFinalizer
 
 // waiting is the requeue interval of a backup that cannot begin, for causes that no watch reports.
@@ -38,7 +38,7 @@ const waiting = 15 * time.Second
 
 // Reconciler runs backups as Jobs.
 type Reconciler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Live reads Machines and finished pods without a cache, so that the cache does not have to contain them.
 	Live client.Reader
@@ -164,7 +164,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// hindrance returns why a backup cannot begin now; nil if it can.
+// hindrance returns the reason why a backup cannot begin now; nil if it can.
 func (r *Reconciler) hindrance(ctx context.Context, s *scope) *metav1.Condition {
 	no := func(reason, message string) *metav1.Condition {
 		c := condition.False(hyperv1.HCPEtcdBackupCompleted, reason, message)

@@ -33,8 +33,9 @@ func (r *Reconciler) stop(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: waiting}, phase.ErrStop
 }
 
-// remove removes the stored bundle, if the deletion policy asks for that. It makes a best effort: storage that is gone
-// or denies access must not keep an object of the management cluster indefinitely. An event says what was left.
+// remove removes the stored bundle, if the deletion policy requires that. It makes a best effort: storage that is gone
+// or denies access must not keep an object of the management cluster indefinitely. An event names what was left in the
+// storage.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.backup.Spec.DeletionPolicy != hyperv1.DeleteBackup || s.hcp == nil {
 		return ctrl.Result{}, nil

@@ -245,9 +245,9 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestEachSignerIsKept checks that a backup contains all signers but those of break-glass certificates. Without a
-// signer, everything that it signed would have to be issued again. Break-glass certificates have to be requested again
-// anyway.
+// TestEachSignerIsKept checks that a backup contains all signers except the ones for break-glass certificates. Without
+// a signer, everything that it signed would have to be issued again. Break-glass certificates have to be requested
+// again anyway.
 func TestEachSignerIsKept(t *testing.T) {
 	for _, name := range pki.Signers() {
 		breakGlass := name == pki.CustomerBreakGlassSigner || name == pki.SREBreakGlassSigner

@@ -36,7 +36,7 @@ const (
 // Scheduler creates the backups of a schedule, deletes old ones, and reports the results of the last ones on the
 // HostedControlPlane.
 type Scheduler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the current time.
 	Clock clock.PassiveClock
@@ -128,8 +128,8 @@ func (r *Scheduler) ask(ctx context.Context, h *history) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: next.Sub(now)}, nil
 }
 
-// since returns the time after which due times of the schedule count: that of the last scheduled backup, or the
-// creation of the control plane.
+// since returns the time of the last scheduled backup, or else the creation time of the control plane. Earlier due
+// times of the schedule are ignored.
 func (h *history) since() time.Time {
 	for i := range h.all {
 		if slotTime, ok := h.all[i].Annotations[slotAnnotation]; ok {

@@ -92,7 +92,7 @@ func (d *desk) says() string {
 	return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
 }
 
-// job returns the Job of a name; nil if there is none.
+// job returns the Job with the given name; nil if there is none.
 func (d *desk) job(name string) *batchv1.Job {
 	d.t.Helper()
 	job := &batchv1.Job{}

@@ -21,9 +21,9 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that triggers a reconcile of a backup or a schedule. The objects of the
-// reconciles do not exist, except for the controllers' own kinds. The case of the backup comes before those of the
-// control planes, since each of them would trigger it too.
+// TestWatches checks each kind that triggers a reconcile of a backup or a schedule. The reconciled objects do not
+// exist, except for the controllers' own kinds. The case of the backup comes first, since the cases of control planes
+// would trigger its reconcile too.
 func TestWatches(t *testing.T) {
 	config := testenv.Start(t, crds.HyperShift)
 	testenv.NeedsServer(t, config)

@@ -34,8 +34,8 @@ const (
 	reasonFormerServed     = "FormerAddressServed"
 )
 
-// goOver keeps the published address in use while the spec asks for another. The progress comes only from the status,
-// so that a reconcile after a restart continues where the last one ended.
+// goOver keeps the published address in use while the spec requests a different one. The progress comes only from the
+// status, so that a reconcile after a restart continues where the last one ended.
 func (r *Reconciler) goOver(s *scope) {
 	s.served = r.Infra.Served(s.valid)
 	if s.infraErr != nil || len(s.served) == 0 {
@@ -48,8 +48,8 @@ func (r *Reconciler) goOver(s *scope) {
 		s.infra = infra.During(published, s.served, wanted)
 		return
 	}
-	// The desired load balancer has no address yet. The endpoints stay as published, unless the served address is itself
-	// that of a load balancer, which may be gone.
+	// The desired load balancer has no address yet. The endpoints stay as published, unless the served address belongs
+	// to a load balancer, which may be gone.
 	if s.served[0].Type != hyperv1.LoadBalancer {
 		s.infra = infra.During(published, s.served)
 	}
@@ -145,7 +145,7 @@ func prefer(served []hyperv1.ServedAddress, wanted hyperv1.ServedAddress, now ti
 	return append([]hyperv1.ServedAddress{wanted}, former...)
 }
 
-// use returns what was observed about an address; nil if the observation predates the change of address.
+// use returns the observation about an address; nil if the observation predates the change of address.
 func use(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) *hyperv1.AddressUse {
 	if seen := hcp.Status.AddressUse; seen != nil && seen.Since.Equal(&a.Since) {
 		return seen
@@ -170,8 +170,8 @@ func droppedAt(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) time.Ti
 	return a.Since.Add(overlap)
 }
 
-// addressUpToDate reports the progress of the migration to the address that the spec asks for. There is no condition
-// before an address is published.
+// addressUpToDate reports the progress of the migration to the address in the spec. There is no condition before an
+// address is published.
 func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) (c metav1.Condition, known bool) {
 	t := string(hyperv1.PublishedAddressUpToDate)
 	if s.infra == nil || len(next.ServedAddresses) == 0 {

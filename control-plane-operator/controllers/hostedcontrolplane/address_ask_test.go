@@ -30,7 +30,7 @@ func apiServer(name, ip string, shape ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// TestAskAddresses checks which servers are asked before a step, at which addresses, and whose host names their
+// TestAskAddresses checks which servers are queried before a step, at which addresses, and whose host names their
 // certificates must contain.
 func TestAskAddresses(t *testing.T) {
 	old, fresh, ported := address("old", time.Hour), address("new", time.Minute), address("new", time.Minute)
@@ -89,7 +89,7 @@ func TestAskAddresses(t *testing.T) {
 	}
 }
 
-// TestServesOn checks the endpoints of a control plane while its spec asks for another address.
+// TestServesOn checks the endpoints of a control plane while its spec requests a different address.
 func TestServesOn(t *testing.T) {
 	balanced, nodePort := address("old", time.Hour), address("old", time.Hour)
 	nodePort.Type = hyperv1.NodePort

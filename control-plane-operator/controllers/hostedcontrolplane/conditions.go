@@ -82,7 +82,8 @@ func validConfiguration(s *scope, refusals []error) metav1.Condition {
 func reconciliationActive(s *scope) metav1.Condition {
 	t := string(hyperv1.ReconciliationActive)
 	if until := s.hcp.Spec.PausedUntil; until != nil && s.paused {
-		return condition.False(t, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until the field pausedUntil says otherwise: "+*until)
+		return condition.False(t, hyperv1.ReconciliationPausedReason, fmt.Sprintf(
+			"Reconciliation is paused because spec.pausedUntil is %q; remove the field to resume", *until))
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "Reconciliation is active")
 }
@@ -103,8 +104,8 @@ func infrastructureReady(s *scope) metav1.Condition {
 	}
 }
 
-// ownEtcdAvailable returns EtcdAvailable for an etcd that the user provides. fault is why it does not serve, nil if it
-// does or was not asked.
+// ownEtcdAvailable returns EtcdAvailable for an etcd that the user provides. fault is why it does not serve; nil if it
+// does, or was not queried.
 func ownEtcdAvailable(fault error) metav1.Condition {
 	t := string(hyperv1.EtcdAvailable)
 	if fault == nil {
@@ -205,7 +206,7 @@ func pluginsAvailable(faults []string) metav1.Condition {
 		"; running API servers keep serving data that they have already decrypted, new ones do not start; fix the plugin, its key service or spec.secretEncryption.kms.plugin")
 }
 
-// dataEncryption reports the progress of a migration to another key.
+// dataEncryption reports the progress of a migration to a new key.
 func dataEncryption(config *corev1.Secret) metav1.Condition {
 	t := string(hyperv1.EtcdDataEncryptionUpToDate)
 	reason, message, done := kubeapiserver.EncryptionStageOf(config)
@@ -215,8 +216,8 @@ func dataEncryption(config *corev1.Secret) metav1.Condition {
 	return condition.False(t, reason, message)
 }
 
-// externalDNSReachable is for names that ExternalDNS publishes. A user that sets nodePort.address or a hostname is
-// responsible for its DNS record.
+// externalDNSReachable returns the condition for names that ExternalDNS publishes. A user that sets nodePort.address or
+// a hostname is responsible for its DNS record.
 func externalDNSReachable() metav1.Condition {
 	return condition.Unknown(string(hyperv1.ExternalDNSReachable), hyperv1.StatusUnknownReason, "External DNS is not used")
 }
@@ -271,8 +272,8 @@ func unavailable(components []hyperv1.ControlPlaneComponent, except []string) []
 	return names
 }
 
-// versionConditions report the state of the release. In OpenShift they come from the guest's ClusterVersion. This
-// distribution has no ClusterVersion, so they are computed from the components.
+// versionConditions returns the conditions that report the state of the release. In OpenShift they come from the
+// guest's ClusterVersion. This distribution has no ClusterVersion, so they are computed from the components.
 func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStatus) []metav1.Condition {
 	if version == nil || len(version.History) == 0 {
 		return nil

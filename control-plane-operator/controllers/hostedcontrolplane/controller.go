@@ -41,7 +41,7 @@ const (
 
 // Reconciler reconciles HostedControlPlanes.
 type Reconciler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the current time.
 	Clock clock.PassiveClock
@@ -121,8 +121,8 @@ type scope struct {
 	infra    *component.Infra
 	waiting  string
 	infraErr error
-	// wanted is the address that the spec asks for, and served are the published ones. Set by the infrastructure phase
-	// once an address was published. wanted is nil until the address is known.
+	// wanted is the desired address, and served are the published ones. Set by the infrastructure phase once an address
+	// was published. wanted is nil until the address is known.
 	wanted *hyperv1.ServedAddress
 	served []hyperv1.ServedAddress
 	// pkiErr is why certificates or kubeconfigs could not be created; set by the certificates phase.

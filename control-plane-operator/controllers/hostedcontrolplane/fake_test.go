@@ -20,7 +20,8 @@ import (
 
 var errRefused = errors.New("refused")
 
-// fakeWorld is the operator with one control plane that has PKI reconciliation disabled, and a fake server.
+// fakeWorld returns a fixture with the operator, a fake server, and one control plane that has PKI reconciliation
+// disabled.
 func fakeWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	hcp := fixture.ControlPlane()

@@ -37,8 +37,8 @@ type observed struct {
 	// hasKubeconfig reports whether the admin kubeconfig exists, hasCustomKubeconfig whether the one for the user's own
 	// API server name exists.
 	hasKubeconfig, hasCustomKubeconfig bool
-	// encryption is the Secret of the encryption configuration, and encryptionKey the key that the cluster asks for; nil
-	// if there is none.
+	// encryption is the Secret of the encryption configuration, and encryptionKey the key in the cluster's spec; nil if
+	// there is none.
 	encryption    *corev1.Secret
 	encryptionKey *hyperv1.SecretEncryptionKeyStatus
 	// plugins reports whether plugins encrypt, and pluginFaults lists their faults, pod by pod.
@@ -50,9 +50,9 @@ type observed struct {
 	refusals []error
 	// unplaced are the pods that the scheduler finds no node for.
 	unplaced []corev1.Pod
-	// ownEtcd is why an etcd that the user provides does not serve; nil if it does or was not asked.
+	// ownEtcd is why an etcd that the user provides does not serve; nil if it does, or was not queried.
 	ownEtcd error
-	// unhealthy is why the published API server does not answer; nil if it does or was not asked.
+	// unhealthy is why the published API server does not answer; nil if it does, or was not queried.
 	unhealthy error
 	// unnamed is the error of an API server whose certificate does not name the desired address. unreached is why the
 	// control plane does not reach the address that nodes should use. Both are nil if there is no fault, or if nothing
@@ -155,7 +155,7 @@ func (r *Reconciler) observePlugins(ctx context.Context, namespace string, o *ob
 }
 
 // askHealth checks the published API server once its pods are available. It does not check a NodePort: its address is
-// in the machine network, which pods of the management cluster may not reach.
+// in the machine network, which pods of the management cluster possibly cannot reach.
 func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error {
 	strategy, _ := infra.Strategy(s.applied(), hyperv1.APIServer)
 	if s.infra == nil || strategy.Type == hyperv1.NodePort || !deploymentAvailable(o.kas) {

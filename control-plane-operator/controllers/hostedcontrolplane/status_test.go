@@ -59,8 +59,8 @@ func healthy() (*scope, observed) {
 	return s, o
 }
 
-// authority returns a signer that was created at a time and has taken some steps of a rotation. Each element of taken
-// says whether all pods have loaded that step.
+// authority returns a signer with the given creation time and rotation steps. Each element of taken reports whether all
+// pods have loaded that step.
 func authority(name string, made time.Time, taken ...bool) corev1.Secret {
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rotation := pki.Rotation{Overlap: time.Hour}

@@ -19,7 +19,7 @@ import (
 const maxHistory = 100
 
 // setVersions records the current, desired and previous versions of the control plane and its guest. This distribution
-// has no guest object with a version of its own. On both sides, the version is therefore that of the components.
+// has no guest object with a version of its own, so the version of each side is the version of its components.
 func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, now time.Time) {
 	if s.release == nil || s.guestRelease == nil || s.releaseErr != nil {
 		return
@@ -51,8 +51,8 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 	}
 }
 
-// unfinished returns the components that do not run the version of their side yet, sorted: those of the control plane,
-// and those of the guest. The API server and the guest's components count as unfinished until they are reported.
+// unfinished returns the components of the control plane and of the guest that do not run their desired version yet,
+// sorted. The API server and the guest's components count as unfinished until they are reported.
 func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, running []string) {
 	running = guestcomponents.Wanted(s.applied())
 	ofGuest := slices.Clone(running)
@@ -75,8 +75,8 @@ func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, 
 	return hosting, running
 }
 
-// advance puts wanted at the head of history and completes it when it is done. A completed entry stays completed: a pod
-// that restarts later does not undo an update.
+// advance adds the desired version to the head of the history, and completes the entry when its rollout is complete. A
+// completed entry remains completed: a pod that restarts later does not undo an update.
 func advance(history []hyperv1.ControlPlaneUpdateHistory, wanted configv1.Release, done bool, now time.Time) []hyperv1.ControlPlaneUpdateHistory {
 	history = slices.Clone(history)
 	if len(history) == 0 || history[0].Version != wanted.Version || history[0].Image != wanted.Image {

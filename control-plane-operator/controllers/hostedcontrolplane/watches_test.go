@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that a control plane depends on. The control planes to reconcile do not
-// exist, so only the watch can trigger a reconcile.
+// TestWatches checks that each kind that a control plane depends on triggers a reconcile. The reconciled control planes
+// do not exist, so only the watch can trigger it.
 func TestWatches(t *testing.T) {
 	const namespace = "default"
 	cfg := testenv.Start(t, crds.HyperShift)

@@ -89,8 +89,8 @@ func hasForm(s object) bool {
 	})
 }
 
-// boundPattern returns a decoder of a type whose text has a pattern. If the field already has another pattern, the new
-// one becomes a rule.
+// boundPattern returns a decoder of a type whose text has a pattern. If the field already has a different pattern, the
+// new one becomes a rule.
 func boundPattern(pattern string) decoder {
 	return func(s object, _ string) {
 		if before, ok := s["pattern"]; ok && before != pattern {
@@ -136,7 +136,7 @@ func number(value any) (float64, bool) {
 	return math.NaN(), false
 }
 
-// addRule adds a CEL rule to those of a schema.
+// addRule adds a CEL rule to a schema.
 func addRule(s object, rule, message string) {
 	rules, _ := s[validations].([]any)
 	for _, now := range rules {

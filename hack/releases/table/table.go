@@ -56,7 +56,7 @@ func (t Table) Last() Release {
 	return t.Releases[len(t.Releases)-1]
 }
 
-// Find returns the release of a version.
+// Find returns the release with the given version.
 func (t Table) Find(version string) (Release, error) {
 	var known []string
 	for _, release := range t.Releases {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package etcdbackup answers HCPEtcdBackups that no control plane operator handles. The control-plane-operator of
-// Kubernetes payloads makes the backups. For an OpenShift payload no component takes etcd snapshots, so the status must
-// say that no snapshot was taken.
+// Kubernetes payloads creates the backups. For an OpenShift payload no component takes etcd snapshots, so the status
+// must say that no snapshot was taken.
 package etcdbackup
 
 import (
@@ -31,7 +31,7 @@ const (
 // Reconciler reports in a condition that no snapshot is taken for an HCPEtcdBackup that no operator handles. It also
 // removes the finalizer of backups whose control plane is gone.
 type Reconciler struct {
-	// Client reads (cached) and writes the management cluster.
+	// Client accesses the management cluster. Its reads are cached.
 	Client client.Client
 	// Clock provides the current time.
 	Clock clock.PassiveClock

@@ -38,7 +38,7 @@ func TestReconcile(t *testing.T) {
 		want   []metav1.Condition
 		writes int64
 	}{
-		"When no operator starts the backup, a condition should report that no backup is made":    {"new", nil, refused, 1},
+		"When no operator starts the backup, a condition should report that no backup is created": {"new", nil, refused, 1},
 		"When the control-plane-operator has started the backup, it should not change the backup": {"begun", begun, begun, 0},
 		"When another operator took the snapshot, it should keep the conditions":                  {"taken", taken, taken, 0},
 	} {

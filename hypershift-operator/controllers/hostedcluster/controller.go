@@ -65,8 +65,8 @@ type Settings struct {
 	DNS managementnetwork.DNS
 	// RefuseNodes blocks tenants' servers on all ports of the management cluster's nodes, not just those of Kubernetes.
 	RefuseNodes bool
-	// LoosestPodSecurity is how far the annotation of a HostedCluster may loosen the Pod Security level of a payload
-	// that brings its own operators: one of PodSecurityLevels, or empty for baseline.
+	// LoosestPodSecurity is the least strict Pod Security level that the annotation of a HostedCluster may set for a
+	// payload with its own operators. It is one of PodSecurityLevels, or empty for baseline.
 	LoosestPodSecurity string
 	// SystemTrust returns the CAs that the operator trusts, as PEM; nil for none.
 	SystemTrust func() ([]byte, error)

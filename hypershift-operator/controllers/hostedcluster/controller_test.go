@@ -83,7 +83,7 @@ func (s *world) condition(conditionType hyperv1.ConditionType) metav1.Condition 
 	return *c
 }
 
-// serve makes the changes that the control plane's operator would make.
+// serve writes what the control plane's operator would write.
 func (s *world) serve() {
 	s.t.Helper()
 	fixture.Create(s.t, s.client,

@@ -13,8 +13,8 @@ import (
 // reasonAddressFixed is a reason of the condition PublishedAddressUpToDate.
 const reasonAddressFixed = "NotSupported"
 
-// publishable returns how the services are published: as desired, except that a payload with its own operators keeps
-// its addresses. Its nodes have the addresses in configuration that only an installation changes. Its
+// publishable returns the publishing strategies of the services: as desired, except that a payload with its own
+// operators keeps its addresses. Its nodes have the addresses in configuration that only an installation changes. Its
 // control-plane-operator would also remove the previous address from the certificates immediately.
 func (s *scope) publishable(wanted, last []hyperv1.ServicePublishingStrategyMapping) []hyperv1.ServicePublishingStrategyMapping {
 	if len(last) == 0 || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// sized returns an etcd with volumes of a size; without a size if it is empty.
+// sized returns an etcd spec with volumes of the given size; empty omits the size.
 func sized(size string) hyperv1.EtcdSpec {
 	etcd := hyperv1.EtcdSpec{Managed: &hyperv1.ManagedEtcdSpec{Storage: hyperv1.ManagedEtcdStorageSpec{PersistentVolume: &hyperv1.PersistentVolumeEtcdStorageSpec{}}}}
 	if size != "" {

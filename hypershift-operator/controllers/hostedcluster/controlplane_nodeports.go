@@ -34,7 +34,7 @@ func portOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.
 	return last.NodePort.Port
 }
 
-// strategyOf returns how a service is published; zero if the list does not contain the service.
+// strategyOf returns the publishing strategy of a service; zero if the list does not contain the service.
 func strategyOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.ServiceType) hyperv1.ServicePublishingStrategy {
 	for _, s := range services {
 		if s.Service == wanted {

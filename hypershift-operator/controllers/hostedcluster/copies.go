@@ -87,7 +87,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, sou
 	return err
 }
 
-// usersNames replaces the names of copies in a status by the names that the user chose.
+// usersNames replaces the names of copies in a status with the names that the user chose.
 func usersNames(hc *hyperv1.HostedCluster, status hyperv1.SecretEncryptionStatus) hyperv1.SecretEncryptionStatus {
 	status = *status.DeepCopy()
 	for _, ref := range hosted.References(&hc.Spec) {

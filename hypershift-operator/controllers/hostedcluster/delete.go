@@ -178,7 +178,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 		return "", nil // The namespace never belonged to this cluster.
 	}
 	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
-		// This annotation tells the janitor to keep the namespace after the cluster is gone.
+		// With this annotation, the janitor keeps the namespace after the cluster is gone.
 		err := upsert.Patch(ctx, r.Client, namespace,
 			func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
 		return "", client.IgnoreNotFound(err)

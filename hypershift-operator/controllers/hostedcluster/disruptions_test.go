@@ -39,7 +39,7 @@ func (s *world) up() {
 	s.mustPass()
 }
 
-// disruptions are tests of user errors, outages and colliding names.
+// disruptions tests user errors, outages and colliding names.
 func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When a pause ends while the release cannot be read, the machines should still be resumed", func(t *testing.T) {
 		s := newWorld(t, c, "pause-outage")

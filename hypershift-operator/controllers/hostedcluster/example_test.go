@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestOpenShiftExample reconciles docs/examples/hostedcluster-openshift.yaml, in another namespace and under the name
-// that the tests of this package use.
+// TestOpenShiftExample reconciles docs/examples/hostedcluster-openshift.yaml, in another namespace and under the
+// cluster name that the tests of this package use.
 func TestOpenShiftExample(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "example-openshift")

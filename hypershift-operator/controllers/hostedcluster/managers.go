@@ -37,7 +37,7 @@ func folder(name string) fs.FS {
 	return files
 }
 
-// components returns what the managers may read about their control plane.
+// components returns the data about their control plane that managers may read.
 func (r *Reconciler) components(s *scope) *component.Scope {
 	return &component.Scope{
 		Client: r.Client, HCP: s.hcp, Operator: operator, Version: s.release.Version(), Images: s.release, PodUID: s.securityUserID(),

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// newShop returns a desk that also supports managers: their ControlPlaneComponents and the platform's cluster have a
+// newShop returns a fixture that also supports managers: their ControlPlaneComponents and the platform's cluster have a
 // status subresource.
 func newShop(objects ...client.Object) *desk {
 	d := newDesk()

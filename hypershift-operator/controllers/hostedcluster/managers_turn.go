@@ -37,9 +37,9 @@ func (r *Reconciler) limitTurns() source.Source {
 	return source.Channel(woken, &handler.EnqueueRequestForObject{})
 }
 
-// awaitTurn delays the new control-plane-operator that an upgrade of this operator brings until few enough other control
-// planes change. A control plane that is created or changes its release does not wait: it changes anyway, and an earlier
-// operator may not know the release. Neither does one whose operator its user chooses.
+// awaitTurn delays the update of the control-plane-operator after an upgrade of this operator, until few enough other
+// control planes change. A control plane that is created or changes its release does not wait: it changes anyway, and
+// an earlier operator may not know the release. Neither does one whose operator its user chooses.
 func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) (ctrl.Result, error) {
 	running, err := r.runningControlPlaneOperator(ctx, s)
 	if err != nil {

@@ -30,9 +30,9 @@ var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.Mu
 // use it.
 const nodeLocalDNS = "169.254.20.10/32"
 
-// egressPolicies returns what pods may reach. Managers belong to this product and have rights in the management
-// cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest. They reach the control
-// plane and, if they need nodes or the internet, addresses outside the management cluster.
+// egressPolicies returns the policies that limit the outgoing traffic of pods. Managers belong to this product and have
+// rights in the management cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest.
+// They reach the control plane and, if they need nodes or the internet, addresses outside the management cluster.
 func (r *Reconciler) egressPolicies(ctx context.Context, s *scope, network *managementnetwork.Addresses) ([]policy, error) {
 	labelled, err := r.operatorIsAble(ctx, s, labelsManagers)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
 	return not(hyperv1.NeedManagementKASAccessLabel, "true")
 }
 
-// dns lets pods query the cluster's DNS. On OpenShift it listens on another port behind its Service.
+// dns lets pods query the cluster's DNS. On OpenShift it listens on a different port behind its Service.
 func (r *Reconciler) dns() networkingv1.NetworkPolicyEgressRule {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
@@ -138,7 +138,7 @@ func managementAPI(api []netip.AddrPort) []networkingv1.NetworkPolicyEgressRule 
 }
 
 // reconcileManagementNetwork passes the addresses of the management cluster to the programs of the hosted namespace
-// that call servers which a tenant names.
+// that connect to servers of a tenant's choice.
 func (r *Reconciler) reconcileManagementNetwork(ctx context.Context, s *scope, network *managementnetwork.Addresses) error {
 	network.WholeNodes = r.Settings.RefuseNodes
 	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: managementnetwork.ConfigMap}}

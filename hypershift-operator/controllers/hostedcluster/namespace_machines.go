@@ -31,8 +31,9 @@ func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
 	return pods
 }
 
-// machinePolicies give machine pods the network access of any machine. They reach the internet, each other and
-// published services, and accept all incoming traffic. The policy has the same name as in upstream HyperShift.
+// machinePolicies returns the policies that give pods of virtual machines the network access of any machine. Such pods
+// reach the internet, each other and published services, and accept all incoming traffic. The policy has the same name
+// as in upstream HyperShift.
 func (s *scope) machinePolicies(dns, outside networkingv1.NetworkPolicyEgressRule) []policy {
 	labels := s.machinePods()
 	if len(labels) == 0 {

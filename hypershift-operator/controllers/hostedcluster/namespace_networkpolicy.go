@@ -91,7 +91,7 @@ func (s *scope) ingressPolicies() []policy {
 	return all
 }
 
-// publishedPolicies admit all clients to a published service.
+// publishedPolicies returns the policies that admit all clients to a published service.
 func publishedPolicies(service hyperv1.ServicePublishingStrategyMapping) []policy {
 	type published struct {
 		service hyperv1.ServiceType

@@ -68,8 +68,8 @@ func levelOf(payload, loosest string, ofCluster, ofNamespace map[string]string) 
 	return levels[max(asked, bound)]
 }
 
-// loosestLevel returns how far the annotation of a HostedCluster may loosen the level. Pods of a Kubernetes payload
-// comply with the level restricted, so their level cannot be loosened.
+// loosestLevel returns the least strict level that the annotation of a HostedCluster may set. Pods of a Kubernetes
+// payload comply with the level restricted, so no other level is allowed for them.
 func (r *Reconciler) loosestLevel(s *scope) string {
 	switch {
 	case !s.distribution().OwnOperators:

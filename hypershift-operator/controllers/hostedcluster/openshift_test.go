@@ -309,8 +309,8 @@ func TestConfigOperatorEvents(t *testing.T) {
 	}
 }
 
-// configOperatorWrites writes an Event with the service account of a payload's config operator, and checks that it may
-// not read Secrets.
+// configOperatorWrites writes an Event with the service account of a payload's config operator, and checks that it
+// cannot read Secrets.
 func configOperatorWrites(t *testing.T, s *world, name string) {
 	t.Helper()
 	account := fixture.As(t, "system:serviceaccount:"+s.hosted()+":"+name, "system:serviceaccounts")

@@ -23,7 +23,7 @@ import (
 // servedRecord is the record of a HostedCluster in the namespace of its control plane. It contains everything that a
 // deletion needs, and no secrets.
 type servedRecord struct {
-	// Namespace is the UID of the namespace. A namespace that was restored from a backup has another UID.
+	// Namespace is the UID of the namespace. A namespace that was restored from a backup has a different UID.
 	Namespace types.UID `json:"namespace"`
 	// Cluster is the UID of the HostedCluster.
 	Cluster  types.UID            `json:"cluster"`

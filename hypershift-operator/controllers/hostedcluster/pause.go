@@ -58,7 +58,8 @@ func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) er
 	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) }))
 }
 
-// reconciliationActive reports whether the cluster is paused. Its message says that the control plane waits for others.
+// reconciliationActive reports whether the cluster is paused. Its message also reports whether the control plane waits
+// for its turn to be updated.
 func reconciliationActive(pausedUntil *string, now time.Time, waitsForTurn int) metav1.Condition {
 	conditionType := string(hyperv1.ReconciliationActive)
 	p := pause.Until(pausedUntil, now)

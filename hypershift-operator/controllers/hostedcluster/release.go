@@ -21,7 +21,7 @@ const releaseRetry = 20 * time.Second
 
 // images are the releases that a HostedControlPlane names, and the references from which they were resolved.
 type images struct {
-	// release is the release of the nodes. It is also that of the control plane if controlPlane is empty.
+	// release is the release of the nodes, and also of the control plane if controlPlane is empty.
 	release, controlPlane string
 	// releaseSource and controlPlaneSource are the references in the HostedCluster.
 	releaseSource, controlPlaneSource string
@@ -47,9 +47,9 @@ func imagesOf(hcp *hyperv1.HostedControlPlane) images {
 	return i
 }
 
-// reconcileRelease decides which releases the HostedControlPlane names. It uses those of the spec, or the current ones
-// while those of the spec cannot be read or are blocked. Only a new control plane waits for a release; existing ones
-// are still reconciled.
+// reconcileRelease decides which releases the HostedControlPlane names. It uses the releases in the spec. While one of
+// these cannot be read or is blocked, it keeps the current releases. Only a new control plane waits for a release;
+// existing ones are still reconciled.
 func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
 	wanted, result, err := r.validateRelease(ctx, s)
 	if err != nil {

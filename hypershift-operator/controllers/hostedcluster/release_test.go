@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// shop returns a desk with a registry that contains the minor versions of Kubernetes from 1.31 to 1.36.
+// shop returns a fixture with a registry that contains the minor versions of Kubernetes from 1.31 to 1.36.
 func shop(objects ...client.Object) *desk {
 	releases := fixture.Payloads()
 	for _, version := range []string{"1.31.0", "1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0"} {

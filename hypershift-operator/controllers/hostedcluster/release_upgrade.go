@@ -128,7 +128,7 @@ func (s *scope) releaseField() string {
 	return "spec.release.image"
 }
 
-// upgradeBlocked returns why the desired release must not be rolled out now; empty if it may be.
+// upgradeBlocked returns the reason why the desired release must not be rolled out now; empty if it may be.
 func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images) (string, error) {
 	at, to := s.course(), s.wantedControlPlane.Version()
 	source := cmp.Or(wanted.controlPlaneSource, wanted.releaseSource)

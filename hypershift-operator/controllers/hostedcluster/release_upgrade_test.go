@@ -27,7 +27,7 @@ func pinned(build string) string {
 	return fmt.Sprintf("registry.example/release@sha256:%064s", build)
 }
 
-// push sets a tag to a build of a version.
+// push makes a tag refer to the given build of a version.
 func push(releases fixture.Releases, tag, version, build string) {
 	payload := releaseinfo.Payload{
 		Version: version, Distribution: releaseinfo.Kubernetes, Digest: fmt.Sprintf("sha256:%064s", build),
@@ -37,7 +37,7 @@ func push(releases fixture.Releases, tag, version, build string) {
 	releases[pinned(build)] = releaseinfo.New(pinned(build), payload)
 }
 
-// running returns a world whose cluster runs a version of Kubernetes, with a registry of the minor versions from 1.31
+// running returns a fixture whose cluster runs a version of Kubernetes, with a registry of the minor versions from 1.31
 // to 1.36.
 func running(t *testing.T, c client.WithWatch, namespace, version string) *world {
 	t.Helper()

@@ -116,7 +116,7 @@ func (s *scope) distribution() distributions.Traits {
 	return distributions.Of(s.release.Distribution())
 }
 
-// cluster returns what the platform's plugin may read.
+// cluster returns the data that the platform's plugin may read.
 func (s *scope) cluster(operatorImage string) platform.Cluster {
 	return platform.Cluster{
 		HostedCluster: s.hc, ControlPlane: s.hcp, Namespace: s.namespace,

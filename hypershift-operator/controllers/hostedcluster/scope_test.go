@@ -34,7 +34,7 @@ type desk struct {
 	wrote []string
 }
 
-// errNotNow is the error of a failed request to a desk's server.
+// errNotNow is the error of a failed request to a fixture's server.
 var errNotNow = errors.New("not now")
 
 func newDesk(objects ...client.Object) *desk {

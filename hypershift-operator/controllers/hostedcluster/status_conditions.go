@@ -82,7 +82,7 @@ func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
 		meta.FindStatusCondition(last, string(conditionType)) == nil
 }
 
-// clearUnreported removes conditions that no operator of the release reports, and those of other platforms.
+// clearUnreported removes conditions that no operator of the release reports, and conditions of other platforms.
 func (s *scope) clearUnreported() {
 	for _, conditionType := range copied {
 		if _, set := s.conditions[string(conditionType)]; !set && s.neverReported(conditionType) {

@@ -120,7 +120,7 @@ func (s *stockOperator) told(t *testing.T, what string) {
 	}
 }
 
-// missingSource returns how a kubelet names the object that a volume needs; empty if it needs none.
+// missingSource returns the object that a volume needs, as a kubelet names it; empty if it needs none.
 func missingSource(volume corev1.Volume) string {
 	optional := func(p *bool) bool { return p != nil && *p }
 	switch {

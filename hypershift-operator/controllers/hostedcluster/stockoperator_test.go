@@ -303,7 +303,7 @@ func found[T client.Object](t *testing.T, c client.Client, obj T) T {
 }
 
 // TestPayloadTrust connects with only the CAs of the bundle, as an operator of a payload does: it mounts the bundle
-// over that of its image.
+// over the bundle of its image.
 func TestPayloadTrust(t *testing.T) {
 	c := fixture.Start(t)
 	registry, public := newSignedServer(t), newSignedServer(t)

@@ -68,9 +68,9 @@ func (s *scope) apiTunnel(direct bool) (string, error) {
 	return net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
 }
 
-// forwarderImage returns the image of HAProxy or, for a tunnel, that of the payload's control-plane-operator, which
-// can connect through a proxy. It uses the pool's payload, so that an update of the control plane does not replace
-// machines.
+// forwarderImage returns the image of HAProxy. For a tunnel, it returns the image of the payload's
+// control-plane-operator, which can connect through a proxy. It uses the pool's payload, so that an update of the
+// control plane does not replace machines.
 func (s *scope) forwarderImage(tunnel bool) (string, error) {
 	tag, named := proxyImageTag, s.pool.Annotations[hyperv1.HAProxyImageAnnotation]
 	if tunnel {

@@ -98,9 +98,9 @@ func firstNetworks(hc *hyperv1.HostedCluster) []netip.Prefix {
 	return parsed
 }
 
-// reachedAPIDirectly is the check of version 0.1.0, which searched noProxy for substrings. Machines that 0.1.0
-// configured keep its result until their configuration changes for another reason, because a different result would
-// replace them.
+// reachedAPIDirectly returns the result of the check in version 0.1.0, which searched noProxy for substrings. Machines
+// that 0.1.0 configured keep its result until their configuration changes for another reason, because a different
+// result would replace them.
 func (s *scope) reachedAPIDirectly() bool {
 	proxy := httpsProxyOf(s.hc)
 	if proxy == nil {

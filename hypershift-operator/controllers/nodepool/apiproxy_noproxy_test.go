@@ -60,7 +60,7 @@ func TestAPITunnel(t *testing.T) {
 	}
 }
 
-// TestPathOfEarlierOperator checks pools for which 0.1.0 chose another path to the API server. They keep their hash
+// TestPathOfEarlierOperator checks pools for which 0.1.0 chose a different path to the API server. They keep their hash
 // until their configuration changes.
 func TestPathOfEarlierOperator(t *testing.T) {
 	for noProxy, direct := range map[string]bool{".example": false, "kubernetes.example.org": true} {

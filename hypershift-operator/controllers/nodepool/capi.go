@@ -122,7 +122,7 @@ func (s *scope) resourcesName() string {
 	return naming.Join(s.hc.Spec.InfraID+"-"+s.pool.Spec.ClusterName, s.pool.Name, maxResourcesName)
 }
 
-// machineTemplate returns what all machines of the pool have in common.
+// machineTemplate returns the template of all machines of the pool.
 func (s *scope) machineTemplate(ref clusterv1.ContractVersionedObjectReference) clusterv1.MachineTemplateSpec {
 	return clusterv1.MachineTemplateSpec{
 		ObjectMeta: clusterv1.ObjectMeta{

@@ -29,7 +29,7 @@ const (
 	coreConfigLabel     = "hypershift.openshift.io/core-ignition-config"
 	tunedGeneratedLabel = "hypershift.openshift.io/nto-generated-machine-config" //nolint:misspell // a name on the wire
 	documentSeparator   = "\n---\n"
-	baseCoreConfigs     = 2 // FIPS and SSH; the operator itself makes the API proxy's.
+	baseCoreConfigs     = 2 // FIPS and SSH; the operator itself creates the one of the API proxy.
 )
 
 // config is the configuration of a pool's nodes.
@@ -109,7 +109,7 @@ func (s *scope) join(documents []string) (err error) {
 	return errors.Join(err, s.checkConfig())
 }
 
-// chooseFormat asks the platform for the format of the pool's first-boot configuration, and reports it in a condition.
+// chooseFormat gets the format of the pool's first-boot configuration from the platform, and reports it in a condition.
 func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string, again time.Duration, err error) {
 	chosen, err := s.platform.UserDataFormat(ctx, r.Client, s.view(), len(s.machines) > 0)
 	if err != nil || chosen.Waiting != "" {

@@ -145,7 +145,7 @@ func (r *Reconciler) refuseNamespace(_ context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, errors.New(s.refused)
 }
 
-// observeMachines lists the machines of the pool, and those of the cluster's other pools.
+// observeMachines lists the machines of the pool, and of the cluster's other pools.
 func (r *Reconciler) observeMachines(ctx context.Context, s *scope) error {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(s.namespace())); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // rememberRelease records the digest that the spec's image resolves to, and the pool's first digest. It writes the
-// status at once, because the next reconcile may resolve the image to another digest. Machines must not be created
+// status at once, because the next reconcile may resolve the image to a different digest. Machines must not be created
 // before that.
 func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {
 	digest := s.release.Digest()
@@ -42,7 +42,8 @@ func (s *scope) releaseIdentity() string {
 	return s.release.Version() + digest
 }
 
-// otherRelease reports whether the machines run another release than the desired one, even one of the same version.
+// otherRelease reports whether the machines run a release other than the desired one, even if both have the same
+// version.
 func (s *scope) otherRelease() bool {
 	current := s.pool.Annotations[hyperv1.NodePoolCurrentReleaseAnnotation]
 	if current == "" || s.release.Digest() == "" {

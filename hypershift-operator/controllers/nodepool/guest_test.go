@@ -145,7 +145,7 @@ func isAt(node *corev1.Node, config string) bool {
 	return a[currentConfig] == config && a[daemonState] == "Done" && a[desiredDrain] == a[lastAppliedDrain]
 }
 
-// choose sets a new target on nodes, even on those that are being updated to another target.
+// choose sets a new target on nodes, even on those that are being updated to a different target.
 func (g *guest) choose(nodes []*corev1.Node, target, limit string) {
 	g.t.Helper()
 	room, err := strconv.Atoi(limit)

@@ -144,7 +144,7 @@ func TestStopHealthCheck(t *testing.T) {
 	w.Expect(s.conditions[enabled]).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "AsExpected")))
 }
 
-// TestMaxUnhealthy checks that the annotation accepts a number, or a whole percentage of all machines.
+// TestMaxUnhealthy checks that the annotation accepts a number, or an integer percentage of all machines.
 func TestMaxUnhealthy(t *testing.T) {
 	for text, ok := range map[string]bool{"0": true, "1": true, "100%": true, "33%": true, "a%": false, "%": false, "two": false} {
 		s := repairing(metav1.ConditionTrue)

@@ -34,13 +34,13 @@ func (s *scope) reportPayload() {
 	}
 }
 
-// ignitionServerState returns what is known about an ignition-server that has not reported yet.
+// ignitionServerState describes an ignition-server that has not reported yet.
 func (s *scope) ignitionServerState() string {
 	return "Waiting for the cluster's ignition-server to render the configuration" + s.ignitionTrouble()
 }
 
-// ignitionTrouble returns why machines cannot reach the ignition-server, according to the HostedCluster; empty if it
-// reports no problem.
+// ignitionTrouble returns the reason why machines cannot reach the ignition-server, according to the HostedCluster;
+// empty if it reports no problem.
 func (s *scope) ignitionTrouble() string {
 	for _, c := range s.hc.Status.Conditions {
 		if c.Type == string(hyperv1.IgnitionEndpointAvailable) && c.Status != metav1.ConditionTrue {

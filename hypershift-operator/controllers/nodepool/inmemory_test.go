@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// inMemory returns a world whose API server is always in memory, without authorization.
+// inMemory returns a fixture whose API server is always in memory, without authorization.
 func inMemory(t *testing.T) *world {
 	t.Helper()
 	c := fixture.InMemory(t)

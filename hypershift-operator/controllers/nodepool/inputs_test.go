@@ -19,8 +19,8 @@ import (
 )
 
 // defaultPoolHash is the configuration hash of a pool with default settings. Machines of every installation have it, so
-// an operator that computes another hash reinstalls all of them. Change it only if that is intended, and mention it in
-// the release notes.
+// an operator that computes a different hash reinstalls all of them. Change it only if that is intended, and mention it
+// in the release notes.
 const defaultPoolHash = "03b9bb09"
 
 func TestDefaultPoolHash(t *testing.T) {
@@ -110,7 +110,7 @@ func holdsFields(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !t.Implements(marshals) && !reflect.PointerTo(t).Implements(marshals)
 }
 
-// change sets the field at the end of steps to another value.
+// change sets the field at the end of steps to a different value.
 func change(v reflect.Value, steps []int) {
 	v = enter(v, len(steps) > 0)
 	if len(steps) > 0 {

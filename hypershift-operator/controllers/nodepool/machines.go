@@ -124,7 +124,7 @@ func (r *Reconciler) infraMachines(ctx context.Context, s *scope) (map[string]cl
 	return machines, nil
 }
 
-// machineTrouble returns why a machine is not ready; empty if it is ready.
+// machineTrouble returns the reason why a machine is not ready; empty if it is ready.
 func (s *scope) machineTrouble(machine *clusterv1.Machine, infra client.Object) (reason, message string) {
 	reason, message = notTrue(machine, clusterv1.MachineReadyCondition, "WaitingForMachine")
 	if reason == "" || infra == nil {

@@ -125,7 +125,7 @@ func behind(name, reason string) *infrav1.MaasMachine {
 	return m
 }
 
-// seen sets a machine's conditions, and another name of its MaasMachine.
+// seen sets a machine's conditions, and changes the name of its MaasMachine.
 func seen(conditions ...metav1.Condition) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) {
 		m.Spec.InfrastructureRef.Name = "maas-" + m.Name

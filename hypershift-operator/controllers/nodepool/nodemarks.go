@@ -35,7 +35,7 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// carriedLabels returns the node labels of the pool and of its platform. It leaves out those that no Machine can carry.
+// carriedLabels returns the node labels of the pool and of its platform. It omits labels that no Machine can have.
 func (s *scope) carriedLabels() map[string]string {
 	labels := map[string]string{}
 	if !s.inPlace() {

@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/podranges"
 )
 
-// reportPodRanges reports that the pools of the cluster ask for more nodes than the cluster networks have ranges for.
-// Machines are created nevertheless: the networks cannot change, but the number of nodes can.
+// reportPodRanges reports that the pools of the cluster request more nodes than the cluster networks have pod ranges
+// for. Machines are created nevertheless: the networks cannot change, but the number of nodes can.
 func (r *Reconciler) reportPodRanges(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolPodRangesSufficientConditionType
 	most, known := podranges.Nodes(&s.hc.Spec.Networking, !s.distribution().OwnOperators)

@@ -19,7 +19,7 @@ import (
 
 const expires = hyperv1.IgnitionServerTokenExpirationTimestampAnnotation
 
-// pair is a token Secret and the user-data of a configuration.
+// pair returns the token Secret and the user-data Secret of a configuration.
 func pair(hash string, annotations ...string) []client.Object {
 	own := append([]string{hyperv1.NodePoolAnnotation, "clusters/demo"}, annotations...)
 	return []client.Object{

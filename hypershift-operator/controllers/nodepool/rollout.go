@@ -40,9 +40,9 @@ func (s *scope) stillOld(machines int) string {
 	return fmt.Sprintf(": %d of %d machines are to be replaced", machines, len(s.machines))
 }
 
-// outdated counts the machines of another release, and the machines of the desired release with an outdated
-// configuration. It returns zero for machines that are updated in place: they keep the user-data that they were
-// created with, so their set reports their progress.
+// outdated counts the machines of a release other than the desired one, and the machines of the desired release with an
+// outdated configuration. It returns zero for machines that are updated in place: they keep the user-data that they
+// were created with, so their set reports their progress.
 func (s *scope) outdated() (release, config int) {
 	if s.inPlace() {
 		return 0, 0
@@ -69,8 +69,8 @@ func madeForVersion(machine *clusterv1.Machine) string {
 	return cmp.Or(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version)
 }
 
-// isMadeAfter reports whether a machine was created from a template. Cluster API records the template in an annotation
-// on the platform's object. Without that annotation, isMadeAfter returns true.
+// isMadeAfter reports whether a machine was created from the given template. Cluster API records the template in an
+// annotation on the platform's object. Without that annotation, isMadeAfter returns true.
 func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
 	infra := s.infra[machine.Spec.InfrastructureRef.Name]
 	if infra == nil {

@@ -31,7 +31,7 @@ type scope struct {
 	// platform is nil if no plugin implements it. If platformServed is false, the platform's kinds are not installed.
 	platform       platform.Platform
 	platformServed bool
-	// machines are those of the pool, and neighbors those of the cluster's other pools.
+	// machines are the Machines of the pool, and neighbors the Machines of the cluster's other pools.
 	machines, neighbors []*clusterv1.Machine
 	// refused is why the control plane namespace is not this cluster's; empty if it is, or if it does not exist.
 	refused string
@@ -120,7 +120,7 @@ func (s *scope) inPlace() bool {
 	return s.pool.Spec.Management.UpgradeType == hyperv1.UpgradeTypeInPlace
 }
 
-// view returns what the platform's plugin may see of the pool.
+// view returns the data of the pool that the platform's plugin may read.
 func (s *scope) view() platform.Pool {
 	view := platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release, Stream: s.config.stream}
 	if s.kept != nil {

@@ -108,7 +108,7 @@ func inHosted(name string, annotations ...string) metav1.ObjectMeta {
 	return meta
 }
 
-// housed sets the namespace of a machine to that of the server's objects.
+// housed sets the namespace of a machine to the hosted namespace in which the test server's objects are.
 func housed(m *clusterv1.Machine) { m.Namespace = fixture.Hosted("clusters") }
 
 // onMAAS sets the platform of a scope to MAAS.

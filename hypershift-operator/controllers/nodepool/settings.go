@@ -20,8 +20,8 @@ func (r *Reconciler) carrySettings(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, r.adjustMachines(ctx, s)
 }
 
-// carryLastSettings applies a change that was made just before the deletion. Users often set at that time how disks
-// are erased.
+// carryLastSettings applies a change of the settings just before the deletion. Users often configure the erasure of
+// disks at that time.
 func (r *Reconciler) carryLastSettings(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		return phase.Done()

@@ -106,7 +106,7 @@ func TestAdjustMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		run    func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
 		before func(*world, *scope)
-		// adjusted lists those of the machines a, b, and c that have the pool's settings.
+		// adjusted lists which of the machines a, b and c have the pool's settings.
 		adjusted []string
 		err      error
 	}{

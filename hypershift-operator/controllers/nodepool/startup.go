@@ -31,8 +31,9 @@ const (
 	shortWait = 5 * time.Minute
 )
 
-// followStartups tells Cluster API which starting machines will never become a Node, and which only wait for capacity.
-// Cluster API's startup timeout runs from the creation of a Machine, even while MAAS has no machine to allocate.
+// followStartups reports to Cluster API which starting machines will never become a Node, and which ones only wait for
+// capacity. Cluster API's startup timeout runs from the creation of a Machine, even while MAAS has no machine to
+// allocate.
 func (r *Reconciler) followStartups(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.platform.MachineTemplates() == nil {
 		return ctrl.Result{}, nil

@@ -119,7 +119,7 @@ var underway = []string{
 	clusterv1.NotReadyReason, clusterv1.ReadyUnknownReason, clusterv1.InspectionFailedReason, clusterv1.MachineNodeDoesNotExistReason,
 }
 
-// underway returns the reasons above and those of the platform.
+// underway returns the reasons above, and the reasons of the platform for an operation in progress.
 func (s *scope) underway() []string {
 	if s.platform == nil {
 		return underway

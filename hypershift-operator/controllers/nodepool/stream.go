@@ -103,7 +103,7 @@ func (s *scope) configuredFor(stream string) (bool, error) {
 	return s.hasConfig(hash), nil
 }
 
-// hasConfig reports whether the pool, or one of its machines, has the configuration with a hash.
+// hasConfig reports whether the pool, or one of its machines, has the configuration with the given hash.
 func (s *scope) hasConfig(hash string) bool {
 	if s.pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == hash {
 		return true

@@ -194,8 +194,8 @@ func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, t
 	return secret.Name, r.grant(ctx, s, secret, platform.ProviderName, "get")
 }
 
-// compress encodes text by gzip, then base64. The gzip header contains no time, so the same text always gives the same
-// bytes.
+// compress encodes text by gzip, then base64. The gzip header contains no time, so the same text always produces the
+// same bytes.
 func compress(text string) ([]byte, error) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)

@@ -140,8 +140,8 @@ func (r *Reconciler) mirroredConfigs(ctx context.Context, s *scope) ([]*corev1.C
 	return all, err
 }
 
-// handOver writes ConfigMaps to the hosted control plane namespace, and deletes the pool's earlier ones that are not in
-// wanted.
+// handOver writes ConfigMaps to the hosted control plane namespace, and deletes the pool's earlier ones that are no
+// longer desired.
 func (r *Reconciler) handOver(ctx context.Context, s *scope, wanted []*corev1.ConfigMap) error {
 	var failures []error
 	keep := map[string]bool{}

@@ -29,7 +29,7 @@ func (s *world) configMap(name, key, text string) corev1.LocalObjectReference {
 	return corev1.LocalObjectReference{Name: name}
 }
 
-// handedTo returns the ConfigMaps with a label that the node tuning operator reads.
+// handedTo returns the ConfigMaps with the given label, which the node tuning operator reads.
 func (s *world) handedTo(label string) []corev1.ConfigMap {
 	s.t.Helper()
 	list := &corev1.ConfigMapList{}

@@ -68,7 +68,8 @@ func (r *Reconciler) poolsOfCluster(ctx context.Context, obj client.Object) []re
 	return r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == obj.GetName() })
 }
 
-// poolsOfConfig maps a ConfigMap to the pools that refer to it, or to those of the control plane that it belongs to.
+// poolsOfConfig maps a ConfigMap to the pools that refer to it, or to the pools of the control plane that it belongs
+// to.
 func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return names(pool, obj.GetName()) })
 	labels := obj.GetLabels()

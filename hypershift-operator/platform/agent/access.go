@@ -27,8 +27,8 @@ import (
 // not watched.
 const namespacePoll = 30 * time.Second
 
-// Role and RoleBinding in the namespace of the agents have the same names as in upstream HyperShift, one pair for each
-// hosted control plane namespace.
+// roleName returns the name of the Role in the namespace of the agents, which is the same as in upstream HyperShift.
+// There is one Role for each hosted control plane namespace.
 func roleName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: agents, Name: "capi-provider-role-" + cluster.Namespace}
 }

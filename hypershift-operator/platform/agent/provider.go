@@ -22,7 +22,7 @@ const (
 	providerTag = "cluster-api-provider-agent"
 	// namespaceArg is the provider's flag for the namespace of its agents.
 	namespaceArg = "--agent-namespace"
-	// publishedImage is the provider image that its project publishes, used unless another is configured.
+	// publishedImage is the provider image that its project publishes, used unless a different image is configured.
 	publishedImage = "quay.io/edge-infrastructure/cluster-api-provider-agent:latest"
 )
 
@@ -36,7 +36,7 @@ func (p *Platform) image(cluster platform.Cluster) string {
 	return publishedImage
 }
 
-// Provider returns one provider for the hosted control plane namespace. It finds its agents in another namespace.
+// Provider returns one provider for the hosted control plane namespace. Its agents are in a different namespace.
 func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{

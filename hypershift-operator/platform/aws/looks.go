@@ -17,13 +17,13 @@ import (
 const (
 	// lookTimeout limits all requests to AWS in one reconcile.
 	lookTimeout = 10 * time.Second
-	// seenFor is how long a successful answer of AWS is cached. failedFor is how long AWS is not asked again after a
+	// seenFor is how long a successful answer of AWS is cached. failedFor is how long AWS is not queried again after a
 	// failure.
 	seenFor   = 10 * time.Minute
 	failedFor = 30 * time.Second
 )
 
-// looks caches AWS's answers, so that not every reconcile asks AWS. The zero value is an empty cache.
+// looks caches AWS's answers, so that not every reconcile queries AWS. The zero value is an empty cache.
 type looks struct {
 	clock clock.PassiveClock
 	// timeout limits all requests to AWS in one reconcile; zero means lookTimeout.

@@ -44,7 +44,7 @@ func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, b
 // CustomizeIgnition adds nothing.
 func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
-// MachineProblem returns why the provider failed a machine, or else which stage is not ready yet.
+// MachineProblem returns the reason why the provider failed a machine, or else which stage is not ready yet.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return says(obj).Problem(instanceReady, securityGroupsReady)
 }

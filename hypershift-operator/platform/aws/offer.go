@@ -103,8 +103,7 @@ func wantedOffer(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService)
 	}
 }
 
-// owner identifies an endpoint service among those of other clusters, including those of other management clusters in
-// the account.
+// owner identifies an endpoint service in an AWS account that several clusters and management clusters may use.
 func owner(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) string {
 	return hc.Spec.ClusterID + "/" + service.Namespace + "/" + service.Name
 }

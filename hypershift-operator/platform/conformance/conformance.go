@@ -33,7 +33,7 @@ type Subject struct {
 	Type hyperv1.PlatformType
 	// Plugin is the plugin under test.
 	Plugin platform.Platform
-	// Cluster and Pool replace the MAAS settings of a cluster and its pool by the platform's settings; nil if it has
+	// Cluster and Pool replace the MAAS settings of a cluster and its pool with the platform's settings; nil if it has
 	// none.
 	Cluster func(*hyperv1.HostedCluster)
 	Pool    func(*hyperv1.NodePool)
@@ -107,7 +107,7 @@ func newWorld(t *testing.T, admin, operator client.WithWatch, s Subject, prefix 
 	}
 }
 
-// in returns the world for a subtest.
+// in returns the fixture for a subtest.
 func (w *world) in(t *testing.T) *world {
 	view := *w
 	view.t, view.GomegaWithT = t, NewWithT(t)

@@ -69,7 +69,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 		return platform.Credentials{}, err
 	}
 	if result != upsert.Unchanged {
-		p.infra.forget(cluster.Namespace) // The cached findings were made with the previous kubeconfig.
+		p.infra.forget(cluster.Namespace) // The cached results come from the previous kubeconfig.
 	}
 	found := condition.True(credentialsFound, hyperv1.AsExpectedReason, fmt.Sprintf("The kubeconfig in Secret %s is handed to the provider", key))
 	said, again, err := p.checkCluster(ctx, c, infraTarget(cluster), found)

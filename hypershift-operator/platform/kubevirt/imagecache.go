@@ -31,7 +31,7 @@ const (
 	cacheImage     = "hypershift.openshift.io/kubevirt-boot-image-hash"
 )
 
-// cached reports whether the disk of the pool's release is to be cached in the cluster of its virtual machines. A disk
+// cached reports whether the disk of the pool's release must be cached in the cluster of its virtual machines. A disk
 // that the pool names itself is not cached.
 func cached(pool *hyperv1.NodePool) bool {
 	block := pool.Spec.Platform.Kubevirt
@@ -59,8 +59,8 @@ func cacheName(pool *hyperv1.NodePool) string {
 	return pool.Status.Platform.KubeVirt.CacheName
 }
 
-// infraOf returns where a pool's virtual machines are. If the cluster of a deleted pool is gone, it uses the pool's
-// status.
+// infraOf returns the location of a pool's virtual machines. If the cluster of a deleted pool is gone, it uses the
+// pool's status.
 func infraOf(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster) target {
 	at := target{user: pool.Namespace, hosted: naming.ControlPlaneNamespaceOf(pool.Namespace, pool.Spec.ClusterName)}
 	if hc != nil {
@@ -120,7 +120,7 @@ func unkept(kept platform.Kept, pool *hyperv1.NodePool, err error) (platform.Kep
 
 func unknownKind(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// keep finds or creates the cache of the pool's disk, and deletes those of other disks.
+// keep finds or creates the cache of the pool's disk, and deletes the caches of other disks.
 func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool platform.Pool) (name string, err error) {
 	hash := imageHash(image(pool))
 	about := cacheRole + "/" + string(pool.NodePool.UID) + "/" + hash

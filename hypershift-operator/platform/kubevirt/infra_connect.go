@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// infraTimeout limits all calls of one use, unless the options set another limit.
+	// infraTimeout limits all calls of one use, unless the options set a different limit.
 	infraTimeout = 5 * time.Second
 	// mostAnswer limits the size of a response in bytes, because the API server is a tenant's.
 	mostAnswer = kubeconfig.MaxAnswer

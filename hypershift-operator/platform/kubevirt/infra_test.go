@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// infraServer is an API server that serves only versions.
+// infraServer starts an API server that serves only versions.
 func infraServer(t *testing.T, answers map[string]string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +185,7 @@ func TestParallelCalls(t *testing.T) {
 	})
 }
 
-// callsOfOthers returns calls in flight, each on behalf of another namespace.
+// callsOfOthers returns calls in flight, each on behalf of a different namespace.
 func callsOfOthers(n int) map[string]bool {
 	calls := map[string]bool{}
 	for i := range n {

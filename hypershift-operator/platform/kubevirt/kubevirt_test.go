@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// testCluster has its virtual machines in the hosted control plane namespace, or in an external cluster if credentials
-// are given.
+// testCluster returns a cluster with its virtual machines in the hosted control plane namespace, or in an external
+// cluster if credentials are given.
 func testCluster(credentials *hyperv1.KubevirtPlatformCredentials) platform.Cluster {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	hc.Spec.InfraID = "demo-abcde"

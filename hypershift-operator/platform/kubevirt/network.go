@@ -32,7 +32,7 @@ const (
 	policyWrites, disconnected = "policy writes", "disconnected"
 )
 
-// infraTarget returns where a cluster's virtual machines are.
+// infraTarget returns the location of a cluster's virtual machines.
 func infraTarget(cluster platform.Cluster) target {
 	return target{hosted: cluster.Namespace, user: cluster.HostedCluster.Namespace, credentials: external(cluster.HostedCluster)}
 }

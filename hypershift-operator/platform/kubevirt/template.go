@@ -69,8 +69,9 @@ func namedDisk(block *hyperv1.KubevirtNodePoolPlatform) string {
 	return ptr.Deref(block.RootVolume.Image.ContainerDiskImage, "")
 }
 
-// image returns the container disk that the pool names, or that of its release; empty for none. A release without
-// container disks has a disk image for OpenStack, referenced by URL. A pool uses that only if an annotation allows it.
+// image returns the container disk that the pool names, or else the container disk of its release; empty for none. A
+// release without container disks has a disk image for OpenStack, referenced by URL. A pool uses that only if an
+// annotation allows it.
 func image(pool platform.Pool) string {
 	if disk := namedDisk(pool.NodePool.Spec.Platform.Kubevirt); disk != "" {
 		return disk

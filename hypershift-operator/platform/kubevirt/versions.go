@@ -58,7 +58,7 @@ func (p *Platform) checkCluster(ctx context.Context, c client.Client, at target,
 	return condition.Unknown(credentialsFound, hyperv1.ReconciliationErrorReason, err.Error()), 0, err
 }
 
-// tooOld returns which version is too old or unknown; empty if all versions are sufficient.
+// tooOld describes the version that is too old or unknown; empty if all versions are sufficient.
 func tooOld(ctx context.Context, where place) (string, error) {
 	kubernetes, err := gitVersion(ctx, where, "/version")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // object is a part of a KubeVirt manifest, whose types cannot be imported. Its keys are encoded in sorted order, so
-// that the same pool gives the same text.
+// that the same pool produces the same text.
 type object = map[string]any
 
 const (

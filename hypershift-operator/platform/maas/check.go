@@ -47,7 +47,7 @@ const (
 	forgetAfter = time.Hour
 )
 
-// WhoAmI asks a MAAS for the user name of an API key.
+// WhoAmI gets the user name of an API key from a MAAS.
 type WhoAmI func(ctx context.Context, cfg maas.Config) (string, error)
 
 // checks makes one kind of request to MAAS servers, and caches the answers by credentials.
@@ -75,7 +75,7 @@ type answer[T any] struct {
 
 // checkResult is the result that is reported for a cluster.
 type checkResult[T any] struct {
-	// known is false until MAAS has been asked.
+	// known is false until MAAS has answered.
 	known bool
 	// value is MAAS's answer, such as the user of the key; zero with an error.
 	value T

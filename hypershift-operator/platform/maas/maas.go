@@ -37,9 +37,9 @@ type Options struct {
 	Guard *maasapi.Guard
 	// Own knows the address of the management cluster's API server, for the provider; nil means that it is unknown.
 	Own *managementnetwork.Known
-	// WhoAmI asks a MAAS for the user of an API key; nil means over the network. For tests.
+	// WhoAmI gets the user of an API key from a MAAS. Only tests set it; nil queries the MAAS over the network.
 	WhoAmI WhoAmI
-	// Images asks a MAAS for its images; nil means over the network. For tests.
+	// Images lists the images of a MAAS. Only tests set it; nil queries the MAAS over the network.
 	Images Images
 	// Calls counts the calls to MAAS; nil disables the metrics.
 	Calls *maasapi.Metrics

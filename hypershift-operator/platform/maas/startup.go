@@ -63,8 +63,8 @@ func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	return start
 }
 
-// failure returns why the provider failed a machine. The reason of its Ready condition is more specific than the reason
-// of the older contract.
+// failure returns the reason why the provider failed a machine. The reason of its Ready condition is more specific than
+// the reason of the older contract.
 func failure(machine *infrav1.MaasMachine) (reason, message string) {
 	reason = *machine.Status.FailureReason
 	if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Status != metav1.ConditionTrue {

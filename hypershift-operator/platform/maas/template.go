@@ -149,7 +149,7 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	return template
 }
 
-// RollingTemplate omits the fields that change on existing machines.
+// RollingTemplate returns a copy of the template without the fields that are updated in place on existing machines.
 func (*Platform) RollingTemplate(template client.Object) client.Object {
 	rolling, ok := template.DeepCopyObject().(*infrav1.MaasMachineTemplate)
 	if !ok {

@@ -31,9 +31,9 @@ var ubuntuReleases = map[string]bool{
 }
 
 // UserDataFormat returns the format that the pool sets, or else the one that MAAS reports for its image. It uses the
-// image's name only if MAAS cannot be asked or does not list the image. A change of the format replaces machines, so
-// the format is kept in an annotation as long as the pool names the same image. A pool with machines keeps the format
-// that they were created with.
+// image's name only if MAAS is unreachable or does not list the image. A change of the format replaces machines, so the
+// format is kept in an annotation as long as the pool names the same image. A pool with machines keeps the format that
+// they were created with.
 func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool platform.Pool, running bool) (platform.UserData, error) {
 	said, decided := byPool(pool)
 	if decided {
@@ -153,7 +153,7 @@ func usersConfig(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster
 	return cfg, err == nil, nil
 }
 
-// Images asks a MAAS for its images.
+// Images lists the images of a MAAS.
 type Images func(ctx context.Context, cfg maas.Config) ([]maas.BootResource, error)
 
 func listImages(ctx context.Context, c *maas.Client) ([]maas.BootResource, error) {

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// imagesSeed has the images that a MAAS may have: synced ones, uploaded ones with a base image, and an uploaded one
+// imagesSeed holds the images that a MAAS may have: synced ones, uploaded ones with a base image, and an uploaded one
 // without.
 const imagesSeed = `{"boot_resources": [
  {"id": 1, "type": "Synced", "name": "ubuntu/noble", "architecture": "amd64/ga-24.04"},

@@ -91,7 +91,7 @@ func (r Registry) For(platformType hyperv1.PlatformType) (platform.Platform, boo
 	return plugin, known && r.off[platformType] == ""
 }
 
-// Why returns why a platform is not served, and what to do; empty if it is served.
+// Why returns the reason why a platform is not served, and what to do; empty if it is served.
 func (r Registry) Why(platformType hyperv1.PlatformType) string {
 	if _, known := r.plugins[platformType]; !known {
 		return fmt.Sprintf("use one of %v", r.Supported())
@@ -150,7 +150,7 @@ func (r Registry) Limit(installed string) Registry {
 	return r
 }
 
-// SwitchOff reads the CRDs of each platform, and disables the platforms of which some are missing.
+// SwitchOff reads the CRDs of each platform, and disables the platforms that lack a CRD.
 func (r Registry) SwitchOff(ctx context.Context, c client.Reader) error {
 	for _, platformType := range r.Supported() {
 		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())

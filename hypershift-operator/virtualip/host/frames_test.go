@@ -55,8 +55,8 @@ func TestChecksums(t *testing.T) {
 	for _, address := range []string{"2001:db8::5", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fe80::ffff:ffff:ffff:fffe", "fd00:8000:8000:8000:8000:8000:8000:8000", "::ffff:1"} {
 		for _, hardware := range []net.HardwareAddr{{0, 0, 0, 0, 0, 0}, {0x02, 0, 0, 0, 0, 0x05}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x80, 0, 0x80, 0, 0x80, 0}} {
 			frame := announcements(netip.MustParseAddr(address), hardware)[0]
-			// The message follows 14 bytes of Ethernet and 40 bytes of IPv6 header; the addresses are the last 32 bytes of the
-			// latter.
+			// The message follows 14 bytes of Ethernet and 40 bytes of IPv6 header; the addresses are the last 32 bytes
+			// of the IPv6 header.
 			sum := uint32(len(frame)-54) + 58
 			for i := 22; i < len(frame); i += 2 {
 				sum += uint32(frame[i])<<8 | uint32(frame[i+1])

@@ -55,7 +55,7 @@ func (n *Network) Close() {
 	_ = unix.Close(n.socket)
 }
 
-// Check returns why this node cannot have an address now; nil if it can.
+// Check returns the reason why this node cannot have an address now; nil if it can.
 func (n *Network) Check(address netip.Addr) error {
 	link, err := n.link(address)
 	if err != nil {

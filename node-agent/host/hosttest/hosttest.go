@@ -52,7 +52,7 @@ func (m *Machine) Copy(t testing.TB) *Machine {
 		mode := m.Mode(name)
 		switch {
 		case mode.IsDir():
-			if err := os.MkdirAll(other.Path(name), 0o755); err != nil { //nolint:gosec // As the machine itself makes them.
+			if err := os.MkdirAll(other.Path(name), 0o755); err != nil { //nolint:gosec // As on a real machine.
 				t.Fatal(err)
 			}
 		case mode&fs.ModeSymlink != 0:
@@ -147,7 +147,7 @@ func (m *Machine) Put(path, text string) {
 func (m *Machine) PutMode(path, text string, mode fs.FileMode) {
 	m.t.Helper()
 	target := m.Path(path)
-	err := os.MkdirAll(filepath.Dir(target), 0o755) //nolint:gosec // As the machine itself makes them.
+	err := os.MkdirAll(filepath.Dir(target), 0o755) //nolint:gosec // As on a real machine.
 	// Replace the file, since a link must not be followed.
 	err = errors.Join(err, os.RemoveAll(target), os.WriteFile(target, []byte(text), 0o600))
 	if err := errors.Join(err, os.Chmod(target, mode)); err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package ini writes the INI dialect of AWS's client libraries. The libraries differ in how they read quotes, comments
-// and spaces. Names and values contain only characters that all of them read alike: those of regions, ARNs, file paths
-// and keys.
+// and spaces. Names and values therefore contain only the characters of regions, ARNs, file paths and keys, which all
+// of them read alike.
 package ini
 
 import (

@@ -45,7 +45,7 @@ const (
 	MAASURL = "http://" + MAASListen + "/MAAS"
 )
 
-// DefaultDir is the folder of the environment if neither the flag nor DirVariable sets another.
+// DefaultDir is the folder of the environment if neither the flag nor DirVariable sets one.
 const DefaultDir = "/var/lib/hypershift-maas"
 
 // DirVariable is the environment variable that overrides DefaultDir.

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// Push pushes the images of the last build, and the release payloads made of them, to the running registry.
+// Push pushes the images of the last build, and the release payloads that contain them, to the running registry.
 func (e *Environment) Push(ctx context.Context) error {
 	ca, err := os.ReadFile(e.RegistryCA())
 	if err != nil {

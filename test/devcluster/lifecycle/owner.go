@@ -68,7 +68,7 @@ func (e *Environment) checkOwner() error {
 	}
 	management, err := machine.Lookup(filepath.Join(owner, filepath.Base(e.Management())))
 	if err != nil || !management.Running() {
-		return nil //nolint:nilerr // No machine there: what it says is left over from one.
+		return nil //nolint:nilerr // The file is left over: its environment has no machine any more.
 	}
 	return fmt.Errorf("the environment of this host is in %s: work on that one with --dir %s, or remove it first with devcluster down --dir %s", owner, owner, owner)
 }

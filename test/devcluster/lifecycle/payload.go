@@ -68,7 +68,7 @@ func (e *Environment) payload(release images.Release, specs map[string]string) p
 }
 
 // buildPayload builds a payload with the command that users run, from a registry with the names and layouts of the
-// public registry. Flags name the components of which the environment has another version or none.
+// public registry. Flags name the components of which the environment has a different version or none.
 func (e *Environment) buildPayload(ctx context.Context, p payload) error {
 	args := []string{
 		"release", "build", "--kubernetes", "v" + p.Version, "--to", p.target, "--arch", runtime.GOARCH,

@@ -24,7 +24,8 @@ type Published struct {
 	Command string
 	// Product is the pull specification of its image.
 	Product string
-	// Payload is the pull specification of the release payload that its command made of this build's Kubernetes.
+	// Payload is the pull specification of the release payload that the version's command built for this build's
+	// version of Kubernetes.
 	Payload string
 }
 
@@ -52,8 +53,8 @@ func (e *Environment) Publish(ctx context.Context, version string) (Published, e
 	return p, e.buildPayload(ctx, payload{releases[0], p.Command, p.Product, p.Payload, specs})
 }
 
-// PublishPrevious pushes the release payload that the command of a published version makes of the previous minor of
-// Kubernetes. It returns its pull specification.
+// PublishPrevious pushes the release payload that the command of a published version builds for the previous minor
+// version of Kubernetes. It returns its pull specification.
 func (e *Environment) PublishPrevious(ctx context.Context, p Published) (string, error) {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {

@@ -118,7 +118,7 @@ func (e *Environment) Preflight(ctx context.Context) error {
 	return e.preflight(ctx, preflight.Machine)
 }
 
-// Startable reports the problems that Preflight reports, and those of the build.
+// Startable reports the problems that Preflight reports, and problems of the build.
 func (e *Environment) Startable(ctx context.Context) error { return e.preflight(ctx, preflight.Run) }
 
 func (e *Environment) preflight(ctx context.Context, checks func(context.Context, env.Env) []error) error {

@@ -106,8 +106,8 @@ func (c Cluster) rulesOf(pod *corev1.Pod, direction networkingv1.PolicyType, pod
 	return rules, isolated
 }
 
-// typesOf returns the policy's directions. The default is that of the API server: egress only if the policy has egress
-// rules.
+// typesOf returns the policy's directions. By default they are the ones that the API server sets: egress only if the
+// policy has egress rules.
 func typesOf(policy *networkingv1.NetworkPolicy) []networkingv1.PolicyType {
 	if len(policy.Spec.PolicyTypes) > 0 {
 		return policy.Spec.PolicyTypes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki creates the certificates of the embedded environment and stores them in a folder, so that a second start
-// uses those of the first.
+// Package pki creates the certificates of the embedded environment and stores them in a folder, so that the next start
+// uses the same certificates.
 package pki
 
 import (

@@ -89,8 +89,8 @@ func cgroups(context.Context, env.Env) []error {
 	return nil
 }
 
-// controllersOf reads the controllers of a version 2 hierarchy from its root; those of version 1 are in its mount
-// options.
+// controllersOf reads the controllers of a version 2 hierarchy from its root, and of a version 1 hierarchy from its
+// mount options.
 func controllersOf(hierarchy cgroup.Hierarchy) []string {
 	if !hierarchy.V2 {
 		return hierarchy.Controllers

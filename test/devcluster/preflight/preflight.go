@@ -25,7 +25,7 @@ var machine = []check{commands, cgroups, packetFilter, leftovers, address, disk,
 // the long build.
 func Machine(ctx context.Context, e env.Env) []error { return run(ctx, e, machine) }
 
-// Run returns every problem, including those of the build: none if the environment can be started.
+// Run returns every problem, including problems of the build. The list is empty if the environment can be started.
 func Run(ctx context.Context, e env.Env) []error {
 	return run(ctx, e, slices.Concat(machine, []check{binaries}))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// elsewhere has an edit of a field of each kind to which no rule refers.
+// elsewhere holds an edit of a field of each kind to which no rule refers.
 var elsewhere = map[string]map[string]any{
 	"HostedCluster":                {"spec.labels": map[string]any{"tier": "one"}},
 	"HostedControlPlane":           {"spec.labels": map[string]any{"tier": "one"}},

@@ -191,7 +191,7 @@ func acceptedObjects(t *testing.T, folder, suite string, b base, cases []ruleCas
 	return objects
 }
 
-// applyToday replaces the CRDs by the current ones, and waits until the server uses them for validation.
+// applyToday replaces the CRDs with the current ones, and waits until the server uses them for validation.
 func applyToday(t *testing.T, c client.Client, stored []released) {
 	t.Helper()
 	for _, folder := range ours {

@@ -51,7 +51,7 @@ type base struct {
 type ruleCase struct {
 	// Rule is the message of the rule, or a part of it.
 	Rule string `json:"rule"`
-	// Given is an edit of the base that is made first, for both Accept and Refuse.
+	// Given is an edit that is applied to the base first, for both Accept and Refuse.
 	Given map[string]any `json:"given,omitempty"`
 	// Update stores the given object and then edits it; otherwise the edited object is created.
 	Update bool `json:"update,omitempty"`

@@ -132,7 +132,7 @@ func within(path, prefix string) bool {
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".[{"))
 }
 
-// excuse returns why a field without a reader is acceptable; empty if it is not.
+// excuse returns the reason why a field without a reader is acceptable; empty if it is not.
 func (s *source) excuse(kind, path string) (string, error) {
 	for _, e := range excuses {
 		if slices.Contains(e.kinds, kind) && within(path, e.path) {

@@ -46,7 +46,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// compare checks that the changed parts of a node are those of the table.
+// compare checks that exactly the parts of a node changed that the table lists.
 func (w *world) compare(in nodeinput.Input, changed []string) {
 	w.t.Helper()
 	if slices.Contains(in.Renders, "what it says") {

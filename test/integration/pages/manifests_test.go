@@ -142,7 +142,8 @@ func merge(base []byte, over *unstructured.Unstructured) (*unstructured.Unstruct
 	return result, json.Unmarshal(merged, &result.Object)
 }
 
-// dryRun asks the server whether it would create an object. Kinds of other projects are not served, and accepted.
+// dryRun creates an object in a dry run. It returns no error for kinds of other projects, which the server does not
+// serve.
 func dryRun(t *testing.T, c client.Client, object *unstructured.Unstructured) error {
 	t.Helper()
 	gvk := object.GroupVersionKind()

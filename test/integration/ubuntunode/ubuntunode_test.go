@@ -40,7 +40,7 @@ func (s server) Missed()                                   {}
 func (s server) Refused()                                  {}
 func (s server) Config(_, _ string) (token.Entry, bool)    { return token.Entry{}, false }
 
-// api is a fake kube-apiserver of the guest: it counts the requests for certificates.
+// api starts a fake kube-apiserver of the guest. It counts the requests for certificates in asked.
 func (s *site) api() (url string, asked *atomic.Int32) {
 	asked = &atomic.Int32{}
 	server := bridge.Serve(s.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

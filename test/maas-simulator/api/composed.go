@@ -58,7 +58,7 @@ func diskLabel(i int) string {
 	return fmt.Sprintf("disk%d", i)
 }
 
-// overCommits returns an error if the order exceeds the host's resources at its over-commit ratios.
+// overCommits returns an error if the requested VM exceeds the host's resources at its over-commit ratios.
 func (c *call) overCommits(h *inventory.VMHost, o order) error {
 	used := c.DB.Used(h)
 	message := ""

@@ -114,7 +114,7 @@ func (s *Server) match(r *http.Request) (*call, error) {
 	return nil, unknownEndpoint(path)
 }
 
-// collapse replaces repeated slashes by one.
+// collapse replaces repeated slashes with one.
 func collapse(path string) string {
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")

@@ -21,7 +21,7 @@ func virtualMachinesResource() resource {
 	}}}}
 }
 
-// virtualMachineResource is a VM, given by the virtualmachine_id of its machine.
+// virtualMachineResource describes the VM resource, whose ID is the virtualmachine_id of the VM's machine.
 func virtualMachineResource() resource {
 	return resource{name: "virtual-machine", ops: ops{"GET": {read: func(c *call) (any, error) {
 		id, err := strconv.Atoi(c.path[0])

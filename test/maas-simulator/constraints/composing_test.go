@@ -77,14 +77,14 @@ func TestInterfaceOrders(t *testing.T) {
 		"an address with another key":     {"net0:ip=10.1.0.9,tag=x", "net0 [10.1.0.9] : eth0@a"},
 	}
 	for name, test := range tests {
-		t.Run("When "+name+" is ordered, the matching interfaces of the host should be selected", func(t *testing.T) {
+		t.Run("When "+name+" is requested, the matching interfaces of the host should be selected", func(t *testing.T) {
 			db := open(t)
 			NewWithT(t).Expect(ordered(db, test.text)).To(Equal(test.want))
 		})
 	}
 }
 
-// ordered formats each order as "label [addresses] mode: interfaces that fit", or returns the error.
+// ordered formats each requested interface as "label [addresses] mode: interfaces that fit", or returns the error.
 func ordered(db *inventory.DB, text string) string {
 	var lines []string
 	err := db.View(func() error {

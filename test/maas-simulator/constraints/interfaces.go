@@ -73,7 +73,7 @@ func (l labelled) fits(c *context) func(*inventory.Interface) bool {
 	}
 }
 
-// InterfaceOrder is the order of an interface of a VM.
+// InterfaceOrder is a requested interface of a VM.
 type InterfaceOrder struct {
 	Label string
 	// Fits reports whether the VM can be attached to an interface of the host.

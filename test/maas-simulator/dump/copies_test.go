@@ -66,7 +66,7 @@ func TestEveryList(t *testing.T) {
 	}
 }
 
-// answering returns a handler of the site in which another handler serves the paths with a prefix.
+// answering returns the site's handler, except that `instead` serves the requests whose path begins with path.
 func answering(site *simtest.Site, path string, instead http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.RequestURI(), "/MAAS/api/2.0/"+path) {

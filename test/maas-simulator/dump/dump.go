@@ -52,8 +52,8 @@ var lists = []struct{ name, path string }{
 // configured are the settings that change the behavior of the API.
 var configured = []string{"default_distro_series", "commissioning_distro_series", "enable_disk_erasing_on_release", "node_timeout"}
 
-// Dump writes the seed to out. It omits what the user of the key may not read, with a warning. It reads no secrets,
-// such as power parameters and keys.
+// Dump writes the seed to out. It omits what the user of the key has no permission to read, with a warning. It reads no
+// secrets, such as power parameters and keys.
 func Dump(ctx context.Context, source Source, out io.Writer) error {
 	parts := strings.Split(strings.TrimSpace(source.APIKey), ":")
 	if len(parts) != 3 {

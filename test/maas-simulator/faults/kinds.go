@@ -68,5 +68,5 @@ var (
 	}
 )
 
-// Kinds returns all kinds, those of requests first.
+// Kinds returns all kinds of faults. Faults of requests come first.
 func Kinds() []Kind { return slices.Concat(requestKinds, machineKinds) }

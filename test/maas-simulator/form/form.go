@@ -121,7 +121,7 @@ func Parse(encoded string) (Values, error) {
 	return out, nil
 }
 
-// URLEncoded reports whether the request's Content-Type is that of a urlencoded form.
+// URLEncoded reports whether the request has the Content-Type of a urlencoded form.
 func URLEncoded(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == "application/x-www-form-urlencoded"

@@ -113,7 +113,7 @@ func (l *loader) ranges() {
 	}
 }
 
-// addresses stores the addresses that are not those of a machine's link.
+// addresses stores the addresses that belong to no link of a machine.
 func (l *loader) addresses() {
 	held := map[string]bool{}
 	for _, v := range l.peek("machines") {

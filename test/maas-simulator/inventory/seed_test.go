@@ -164,7 +164,8 @@ func TestPlacesThatAreMade(t *testing.T) {
 	g.Expect(db.Spaces.Get(0)).To(HaveField("Name", "first"))
 }
 
-// TestDefaultDomain verifies that every site has a default domain: the one with ID 0, unless the seed has another.
+// TestDefaultDomain verifies that every site has a default domain: the one with ID 0, unless the seed sets a different
+// one.
 func TestDefaultDomain(t *testing.T) {
 	for seed, want := range map[string]string{
 		`[]`: "0 maas true", `[{"id": 0, "name": "lab"}]`: "0 lab true", `[{"id": 3, "name": "lab"}]`: "0 maas true, 3 lab false",

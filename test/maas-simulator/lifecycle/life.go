@@ -25,8 +25,8 @@ type Durations struct {
 	Deploy time.Duration
 	// Commission, Test, Erase and Rescue are the durations of these operations.
 	Commission, Test, Erase, Rescue time.Duration
-	// DeployTimeout is the timeout of deployments. ReleaseTimeout is that of releases and of exiting rescue mode.
-	// NodeTimeout is that of commissioning, tests and entering rescue mode. Zero means no timeout. As in MAAS, erasing
+	// DeployTimeout is the timeout of deployments. ReleaseTimeout applies to releases and to exiting rescue mode.
+	// NodeTimeout applies to commissioning, tests and entering rescue mode. Zero means no timeout. As in MAAS, erasing
 	// disks has no timeout.
 	DeployTimeout, ReleaseTimeout, NodeTimeout time.Duration
 }

@@ -199,7 +199,7 @@ func TestRestart(t *testing.T) {
 	g.Expect(again.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("PowerState", "on")))
 }
 
-// TestSpec verifies that the backend gets all data of a machine. The gateway is that of the link that is set as the
+// TestSpec verifies that the backend gets all data of a machine. The gateway is the one of the link that is set as the
 // default gateway.
 func TestSpec(t *testing.T) {
 	g := NewWithT(t)

@@ -82,7 +82,7 @@ func TestAborts(t *testing.T) {
 			g.Expect(site.Has("one").IPs()).To(BeEmpty())
 		})
 	}
-	t.Run("When the operation ends before the abort does, it should stay ended", func(t *testing.T) {
+	t.Run("When the deployment ends before the abort does, the machine should stay Deployed", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		put(site, "aaaaa1", status.Deploying, "on")

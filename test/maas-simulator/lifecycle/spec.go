@@ -49,7 +49,7 @@ func (l *Life) spec(systemID string) (spec boot.Spec, err error) {
 	return spec, err
 }
 
-// network adds the name servers of the subnets and the gateway. The gateway is that of the link that is set as the
+// network adds the name servers of the subnets and the gateway. The gateway is the one of the link that is set as the
 // default gateway, or else of the first link whose subnet has one.
 func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 	for link := range m.Links() {

@@ -92,8 +92,8 @@ func TestLostVM(t *testing.T) {
 	g.Expect(site.Has("vm1").Status).To(Equal(status.FailedReleasing))
 }
 
-// TestMachineUnderAHost verifies that the VMs of a deployed VM host follow the power of its machine. The host's
-// resources are those of the machine.
+// TestMachineUnderAHost verifies that the VMs of a deployed VM host follow the power of its machine. The host has the
+// resources of the machine.
 func TestMachineUnderAHost(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

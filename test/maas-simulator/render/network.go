@@ -63,7 +63,7 @@ func (p *Printer) Subnet(id *int) any {
 // undefinedSpace is the ID of the space that contains the VLANs without a space.
 const undefinedSpace = -1
 
-// Spaces renders every space, including the one of the VLANs without a space.
+// Spaces renders every space, including the space "undefined".
 func (p *Printer) Spaces() []any {
 	out := []any{}
 	for _, s := range p.DB.Spaces.All() {
@@ -77,7 +77,7 @@ func (p *Printer) Space(s *inventory.Space) Object {
 	return p.space(s.ID, s.Name, s.Description, uri("spaces", s.ID))
 }
 
-// Undefined renders the space of the VLANs without a space.
+// Undefined renders the space "undefined", in which MAAS lists the VLANs that have no space.
 func (p *Printer) Undefined() Object {
 	return p.space(undefinedSpace, "undefined",
 		"Backward compatibility object to ensure objects not associated with a space can be found.", uri("spaces", "undefined"))

@@ -77,7 +77,7 @@ func pointer[T any](p *T) any {
 	return *p
 }
 
-// list replaces nil by an empty list, so that it is never null in JSON.
+// list replaces nil with an empty list, so that it is never null in JSON.
 func list[T any](in []T) []T {
 	if in == nil {
 		return []T{}

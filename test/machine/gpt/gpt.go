@@ -55,10 +55,10 @@ type Partition struct {
 	First, Last uint64
 }
 
-// Offset is where the partition starts, in bytes.
+// Offset returns the start of the partition, in bytes.
 func (p Partition) Offset() int64 { return int64(p.First) * SectorSize }
 
-// Size is the partition's size in bytes.
+// Size returns the partition's size in bytes.
 func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * SectorSize }
 
 // Part is a partition to create.

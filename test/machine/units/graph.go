@@ -21,14 +21,15 @@ type node struct {
 	after    []*node
 	requires []*node
 	before   []*node // The reverse of after; guarded by Manager.mu once the node runs.
-	// settled is closed when the unit is up for the first time, or has ended without coming up; ok says which.
+	// settled is closed when the unit is up for the first time, or has ended without coming up; ok reports which of
+	// these happened.
 	settled chan struct{}
 	ok      bool // Valid once settled is closed.
 	// tried is closed when the unit has settled or its first attempt has failed; failure is then the reason.
 	tried   chan struct{}
 	trying  sync.Once
 	failure error
-	// stop is closed when only this unit is to stop; done is closed when it has ended and will not restart.
+	// stop is closed when only this unit must stop; done is closed when it has ended and will not restart.
 	stop     chan struct{}
 	stopping sync.Once
 	done     chan struct{}

@@ -168,7 +168,7 @@ func (m *Manager) drive(ctx context.Context, n *node) {
 	m.supervise(stopping, n, &runner{service: service, group: m.Group, log: log}, func() { n.ok = true; settle() })
 }
 
-// until returns a context that ends when the manager ends or the unit is to stop.
+// until returns a context that ends when the manager ends or the unit must stop.
 func (n *node) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -212,8 +212,8 @@ func (m *Manager) prepare(ctx context.Context, n *node) (*service, error) {
 	return newService(n.unit, m.Hostname, m.Env)
 }
 
-// stopOrder returns a context that ends when the unit is to be stopped. This is after ctx has ended and the units
-// that are ordered after the unit are down.
+// stopOrder returns a context that ends when the unit must stop. This is after ctx has ended and the units that are
+// ordered after the unit are down.
 func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 	stopping, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {

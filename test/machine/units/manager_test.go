@@ -19,7 +19,7 @@ import (
 
 const settleTimeout = time.Minute
 
-// sessions is a fake Group: the processes of a unit are those of the sessions that it started.
+// sessions is a fake Group: the processes of a unit are the ones in the sessions that it started.
 type sessions struct {
 	mu      sync.Mutex
 	byUnit  map[string][]*exec.Cmd
@@ -244,7 +244,7 @@ func TestNotify(t *testing.T) {
 	w.eventually(t, "after.service", Active)
 }
 
-// TestNotifier is the service that TestNotify runs, not a test.
+// TestNotifier runs the service of TestNotify. It is not a test.
 func TestNotifier(t *testing.T) {
 	gate := os.Getenv("UNITS_TEST_NOTIFY")
 	if gate == "" {

@@ -40,7 +40,7 @@ type configuration struct {
 	PublicKeys     []string `json:"serviceAccountPublicKeyFiles"`
 }
 
-// hyperkube replaces itself by a component of Kubernetes.
+// hyperkube replaces itself with a component of Kubernetes.
 func hyperkube(args []string) error {
 	name := "kube-apiserver"
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {

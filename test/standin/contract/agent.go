@@ -41,7 +41,7 @@ func Agent() Contract {
 	}
 }
 
-// host returns an order whose configuration refers to the ignition endpoint of the AgentCluster. The assisted service
+// host returns a request whose user-data refers to the ignition endpoint of the AgentCluster. The assisted service
 // takes only the HTTP headers from the user-data; its token is among them.
 func host(ctx context.Context, c client.Reader, object client.Object, userData []byte) (Order, error) {
 	endpoint, err := ignitionEndpoint(ctx, c, object)

@@ -21,7 +21,7 @@ import (
 
 // Order is a request for a machine.
 type Order struct {
-	// Key identifies the machine: all orders of one machine have the same key.
+	// Key identifies the machine: all requests for one machine have the same key.
 	Key string
 	// Image is the platform's name of the image to boot; empty where the platform has a single image.
 	Image string
@@ -43,7 +43,7 @@ type Machine struct {
 
 // Infrastructure provides machines.
 type Infrastructure interface {
-	// Provide returns the machine of an order. It allocates one if the order has none.
+	// Provide returns the machine for a request. It allocates one if no machine has the request's key.
 	Provide(ctx context.Context, order Order) (Machine, error)
 	// Release releases the machine with the key. It reports whether the machine is gone.
 	Release(ctx context.Context, key string) (gone bool, err error)
@@ -64,11 +64,11 @@ type Contract struct {
 	Files map[string]string
 	// clusterReady sets the infrastructure cluster ready, after which machines may be created.
 	clusterReady func(cluster client.Object)
-	// order reads the order of a machine, except its key.
+	// order reads the request for a machine, except its key.
 	order func(ctx context.Context, c client.Reader, machine client.Object, userData []byte) (Order, error)
 	// providerID returns the provider ID for the machine's Node.
 	providerID func(object client.Object, machine Machine) string
-	// specify writes the provider's fields of the spec, report those of the status.
+	// specify writes the provider's fields of the spec, and report its fields of the status.
 	specify func(object client.Object, providerID string, machine Machine)
 	report  func(object client.Object, now metav1.Time, machine Machine)
 	// wait writes into the status which missing object the machine waits for.

@@ -37,8 +37,8 @@ func KubeVirt() Contract {
 	}
 }
 
-// virtualMachine returns an order with the container disk of the root volume as its image. The operator requests no
-// other volume.
+// virtualMachine returns a request whose image is the container disk of the root volume. The operator requests no other
+// volume.
 func virtualMachine(_ context.Context, _ client.Reader, object client.Object, userData []byte) (Order, error) {
 	var spec struct {
 		DataVolumeTemplates []struct {

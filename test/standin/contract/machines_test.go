@@ -67,7 +67,7 @@ type world struct {
 	object *kubevirtv1.KubevirtMachine
 	owner  *clusterv1.Machine
 	group  *clusterv1.Cluster
-	// told holds the names that the last lookup of a Node was called with.
+	// told holds the arguments of the last lookup of a Node.
 	told []string
 	node bool
 }
@@ -118,7 +118,7 @@ func (w *world) pass() (ctrl.Result, error) {
 }
 
 func TestProvide(t *testing.T) {
-	t.Run("When a machine is requested, it should be finalized before it is ordered and report its progress", func(t *testing.T) {
+	t.Run("When a machine is requested, it should get its finalizer before the machine is allocated, and report its progress", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: Poll}))
 		w.Expect(w.cloud.safe).To(BeTrue())

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Poll is the requeue interval of a machine that is not yet running, Settled that of a machine with a Node.
+// Poll is the requeue interval of a machine that is not yet running, and Settled of a machine with a Node.
 const (
 	Poll    = 2 * time.Second
 	Settled = 20 * time.Second
@@ -171,7 +171,8 @@ func waitsFor(owner *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	return ""
 }
 
-// key returns the key of an object's order. It comes from the UID, so it stays the same after a restart of the process.
+// key returns the key of an object's request. It comes from the UID, so it stays the same after a restart of the
+// process.
 func key(object client.Object) string { return "standin-" + string(object.GetUID()) }
 
 // Able returns an error if a file that the operator mounts for the provider is missing or lacks its content.

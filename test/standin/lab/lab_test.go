@@ -32,7 +32,7 @@ func TestLab(t *testing.T) {
 		return machine
 	}
 	first := contract.Order{Key: "standin-1", Image: "docker://" + Disk, UserData: []byte("#cloud-config\n")}
-	t.Run("When a machine is ordered twice, as after a crash, it should be the same machine", func(t *testing.T) {
+	t.Run("When a request is repeated, as after a crash, it should return the same machine", func(t *testing.T) {
 		g := NewWithT(t)
 		one := provide(g, first)
 		g.Expect(provide(g, first).ID).To(Equal(one.ID))

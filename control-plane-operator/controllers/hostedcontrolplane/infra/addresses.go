@@ -39,7 +39,7 @@ func Served(hcp *hyperv1.HostedControlPlane, ignitionHost string) []hyperv1.Serv
 	return []hyperv1.ServedAddress{{Type: kind, Host: endpoint.Host, Port: endpoint.Port, IgnitionHost: ignitionHost, Since: metav1.NewTime(hcp.CreationTimestamp.Time)}}
 }
 
-// Wanted returns the address that the spec asks for, from the result of Reconcile.
+// Wanted returns the desired address from the result of Reconcile.
 func Wanted(hcp *hyperv1.HostedControlPlane, found *component.Infra) hyperv1.ServedAddress {
 	strategy, _ := Strategy(hcp, hyperv1.APIServer)
 	return hyperv1.ServedAddress{Type: strategy.Type, Host: found.API.Host, Port: found.API.Port, IgnitionHost: found.Ignition.Host}
@@ -51,8 +51,8 @@ func Same(a, b hyperv1.ServedAddress) bool {
 	return a == b
 }
 
-// During returns the endpoints of the control plane while it migrates to another address. Kubeconfigs and the guest
-// use the published address, and certificates name all addresses.
+// During returns the endpoints of the control plane while it migrates to a new address. Kubeconfigs and the guest use
+// the published address, and certificates name all addresses.
 func During(published hyperv1.APIEndpoint, served []hyperv1.ServedAddress, wanted ...hyperv1.ServedAddress) *component.Infra {
 	all := slices.Concat(served, wanted)
 	out := &component.Infra{

@@ -38,7 +38,7 @@ const (
 
 // Reconciler publishes endpoints in the management cluster.
 type Reconciler struct {
-	// Client writes the management cluster.
+	// Client writes to the management cluster.
 	Client client.Client
 	// HasRoutes reports whether the management cluster has OpenShift's Route API.
 	HasRoutes bool
@@ -57,7 +57,7 @@ type Result struct {
 	Waiting string
 }
 
-// Strategy returns how a service of the control plane is published, and whether the cluster specifies it.
+// Strategy returns the publishing strategy of a service of the control plane, and whether the cluster specifies it.
 func Strategy(hcp *hyperv1.HostedControlPlane, service hyperv1.ServiceType) (hyperv1.ServicePublishingStrategy, bool) {
 	for _, mapping := range hcp.Spec.Services {
 		if mapping.Service == service {
@@ -67,7 +67,7 @@ func Strategy(hcp *hyperv1.HostedControlPlane, service hyperv1.ServiceType) (hyp
 	return hyperv1.ServicePublishingStrategy{}, false
 }
 
-// Validate returns which publishing strategies cannot work here, as a message for the user; nil if all can.
+// Validate returns the publishing strategies that cannot work here, as a message for the user; nil if all can.
 func (r *Reconciler) Validate(hcp *hyperv1.HostedControlPlane) error {
 	api, ok := Strategy(hcp, hyperv1.APIServer)
 	if !ok {

@@ -77,7 +77,7 @@ func TestValidate(t *testing.T) {
 	})
 }
 
-// world is a fake management cluster with one control plane.
+// world returns a Reconciler of a fake management cluster with one control plane.
 func world(hcp *hyperv1.HostedControlPlane) *Reconciler {
 	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(hcp).WithStatusSubresource(&corev1.Service{}).Build()
 	return &Reconciler{Client: c, HasRoutes: true, IngressDomain: "apps.example.com"}

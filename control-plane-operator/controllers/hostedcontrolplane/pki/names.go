@@ -96,7 +96,7 @@ const (
 )
 
 // NodeCertificateLife is the lifetime of a kubelet's certificate. A kubelet renews after 70 % to 90 % of it. It is long
-// enough for a machine that was off for a long weekend, and short enough for a stolen certificate.
+// enough for a machine that was off for a long weekend, and short enough to limit the damage of a stolen certificate.
 const NodeCertificateLife = 7 * 24 * time.Hour
 
 // BreakGlassCertificateLife is the maximum lifetime of a break-glass certificate, the same as in upstream HyperShift.

@@ -24,7 +24,7 @@ import (
 
 // Reconciler manages the PKI of hosted control planes.
 type Reconciler struct {
-	// Client writes the management cluster.
+	// Client writes to the management cluster.
 	Client crclient.Client
 	// Clock provides the time for expiry checks.
 	Clock clock.PassiveClock
@@ -94,7 +94,8 @@ func LifetimeOf(hcp *hyperv1.HostedControlPlane, fallback pki.Lifetime) (pki.Lif
 	return lifetime, nil
 }
 
-// RenewalFraction reads the fraction of a certificate's life after which it is renewed: 0.7 or, as a percentage, 70.
+// RenewalFraction reads the fraction of a certificate's lifetime after which it is renewed: 0.7 or, as a percentage,
+// 70.
 func RenewalFraction(text string) (float64, error) {
 	fraction, err := strconv.ParseFloat(text, 64)
 	if fraction >= 1 {

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// everySigner is the annotation's entry for all signers except that of the provider's break-glass certificates. Tenants
-// may write this entry. The provider's signer has a separate entry, which an admission policy reserves to
+// everySigner is the annotation's entry for all signers except the signer of the provider's break-glass certificates.
+// Tenants may write this entry. The provider's signer has a separate entry, which an admission policy reserves to
 // administrators.
 const everySigner = "all"
 
@@ -38,7 +38,7 @@ func Signers() []string {
 type turnover struct {
 	// requests maps the name of a signer to its rotation request.
 	requests map[string]string
-	// overlap is how long a previous signer stays trusted; nil if the cluster does not set it.
+	// overlap is how long a previous signer remains trusted; nil if the cluster does not set it.
 	overlap *time.Duration
 	// life is the lifetime of the certificates that authorities sign, caLife the lifetime of the authorities; zero for the
 	// default.
@@ -70,8 +70,8 @@ func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnove
 	return t, nil
 }
 
-// requestsOf parses a list such as "root-ca=1,all=2026-11", which maps signers to marks. A mark is any text. A mark
-// that differs from the signer's previous one requests a rotation.
+// requestsOf parses a list such as "root-ca=1,all=2026-11", which maps signers to texts. A text that differs
+// from the signer's previous one requests a rotation.
 func requestsOf(text string) (map[string]string, error) {
 	marks := map[string]string{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -100,7 +100,7 @@ func requestsOf(text string) (map[string]string, error) {
 	return requests, nil
 }
 
-// of returns how an authority is rotated.
+// of returns the rotation settings of an authority.
 func (t turnover) of(a authority) pki.Rotation {
 	overlap := a.overlap
 	if t.overlap != nil {
@@ -115,8 +115,8 @@ func (t turnover) of(a authority) pki.Rotation {
 	}
 }
 
-// ofKeys returns how the keys of service account tokens are rotated. Tokens may live for a year if clients do not
-// reload them.
+// ofKeys returns the rotation settings of the keys of service account tokens. Tokens may live for a year if clients do
+// not reload them.
 func (t turnover) ofKeys() pki.Rotation {
 	overlap := pki.DefaultValidity
 	if t.overlap != nil {

@@ -43,8 +43,8 @@ func (w *world) deploy() {
 	w.roll()
 }
 
-// roll acts as the components phase and the controller of a Deployment. It replaces the pod by one that has loaded the
-// current mounts.
+// roll acts as the components phase and the controller of a Deployment. It replaces the pod with one that has loaded
+// the current mounts.
 func (w *world) roll() {
 	w.t.Helper()
 	if err := component.Refresh(w.t.Context(), w.r.Client, namespace); err != nil {
@@ -165,7 +165,7 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// TestProvidersSigner checks that tenants can rotate all signers of their cluster, except that of the provider's
+// TestProvidersSigner checks that tenants can rotate all signers of their cluster, except the signer of the provider's
 // break-glass certificates.
 func TestProvidersSigner(t *testing.T) {
 	g := NewWithT(t)

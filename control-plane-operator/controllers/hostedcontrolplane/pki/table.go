@@ -16,10 +16,10 @@ import (
 type authority struct {
 	// secret and commonName are the name of its Secret and its common name.
 	secret, commonName string
-	// overlap is the minimum time that a previous authority stays trusted after the control plane stops using certificates
-	// that it signed.
+	// overlap is the minimum time that a previous authority remains trusted after the control plane stops using
+	// certificates that it signed.
 	overlap time.Duration
-	// handedOut reports that users copy the certificates that the authority signs. A previous authority then stays
+	// handedOut reports that users copy the certificates that the authority signs. A previous authority then remains
 	// trusted for the lifetime of such a certificate, unless the cluster overrides that.
 	handedOut bool
 	// life is the lifetime of the certificates that users copy; zero means the cluster's setting for all certificates.

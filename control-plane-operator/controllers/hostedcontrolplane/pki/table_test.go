@@ -206,8 +206,8 @@ func TestKubeconfigs(t *testing.T) {
 	})
 }
 
-// TestOverlaps checks that a previous signer stays trusted as long as its certificates may be in use, also outside the
-// cluster.
+// TestOverlaps checks that a previous signer remains trusted as long as its certificates may be in use, also outside
+// the cluster.
 func TestOverlaps(t *testing.T) {
 	const year = pki.DefaultValidity
 	overlaps := func(t *testing.T, text string, life time.Duration) map[string]time.Duration {
@@ -246,7 +246,7 @@ func TestOverlaps(t *testing.T) {
 		{"the overlap is a month, which is longer than nodes need", "720h", 0, ClusterSignerCA, 720 * time.Hour},
 		{"the overlap is a month, for tokens", "720h", 0, ServiceAccountKeys, 720 * time.Hour},
 	} {
-		t.Run("When "+tc.name+" the previous "+tc.signer+" should stay trusted long enough", func(t *testing.T) {
+		t.Run("When "+tc.name+" the previous "+tc.signer+" should remain trusted for the expected overlap", func(t *testing.T) {
 			NewWithT(t).Expect(overlaps(t, tc.text, tc.life)[tc.signer]).To(Equal(tc.want))
 		})
 	}

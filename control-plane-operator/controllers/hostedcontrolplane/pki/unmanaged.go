@@ -36,8 +36,8 @@ func BringsEtcd(hcp *hyperv1.HostedControlPlane) bool {
 	return hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged && hcp.Spec.Etcd.Unmanaged != nil
 }
 
-// reconcileUnmanagedEtcd copies the user's client certificate to the Secret from which the API server reads that of a
-// managed etcd.
+// reconcileUnmanagedEtcd copies the user's client certificate to the Secret that holds the API server's client
+// certificate for a managed etcd.
 func (p *pass) reconcileUnmanagedEtcd(ctx context.Context) error {
 	if !BringsEtcd(p.hcp) {
 		return nil

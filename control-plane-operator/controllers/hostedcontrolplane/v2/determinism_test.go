@@ -21,8 +21,8 @@ import (
 // passes is the number of renderings. It is so large that a random map order would show.
 const passes = 50
 
-// TestDeterminism renders all components repeatedly. The same input must give the same output, or pods would roll out
-// endlessly.
+// TestDeterminism renders all components repeatedly. The same input must produce the same output, or pods would roll
+// out endlessly.
 func TestDeterminism(t *testing.T) {
 	scope := newScope(controlPlane(everything, highlyAvailable, severalOfEach), everythingNeeds(t)...)
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"

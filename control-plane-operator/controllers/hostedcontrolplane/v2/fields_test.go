@@ -138,7 +138,7 @@ func TestRefusalsAreOfTheAPIServer(t *testing.T) {
 	g.Expect(refusals).To(ConsistOf(MatchError(ContainSubstring("auditWebhook: Secret lost"))))
 }
 
-// TestUnwantedComponents checks that a component that a cluster no longer asks for is deleted, and that the user's own
+// TestUnwantedComponents checks that a component that a cluster no longer needs is deleted, and that the user's own
 // objects stay.
 func TestUnwantedComponents(t *testing.T) {
 	scope := newScope(controlPlane())

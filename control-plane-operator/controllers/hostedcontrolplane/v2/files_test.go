@@ -65,7 +65,8 @@ func checkFiles(t *testing.T, scope *component.Scope, workload string, pod corev
 	for i, container := range append(pod.InitContainers, pod.Containers...) {
 		told := strings.Join(container.Args, " ")
 		if i >= len(pod.InitContainers) {
-			// The container uses the configuration files in its volumes, so they count as its flags do.
+			// The container reads the configuration files in its volumes, so the files that these name are checked like
+			// those in its flags.
 			told += texts
 		}
 		for _, file := range mounted.FindAllString(told, -1) {

@@ -93,7 +93,7 @@ func (r *rotation) config() *corev1.Secret {
 	return config
 }
 
-// use makes the cluster ask for a key in a Secret, and continues until no other key is in use.
+// use sets a key in a Secret as the cluster's encryption key, and continues until no other key is in use.
 func (r *rotation) use(what, key string) {
 	r.t.Helper()
 	r.goOver(what, &hyperv1.SecretEncryptionSpec{
@@ -101,7 +101,7 @@ func (r *rotation) use(what, key string) {
 	})
 }
 
-// goOver makes the cluster ask for a different encryption, and continues until the migration is completed.
+// goOver changes the encryption in the cluster's spec, and continues until the migration is completed.
 func (r *rotation) goOver(what string, to *hyperv1.SecretEncryptionSpec) {
 	r.t.Helper()
 	r.scope.HCP.Spec.SecretEncryption = to

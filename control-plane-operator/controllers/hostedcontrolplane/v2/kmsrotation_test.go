@@ -105,7 +105,7 @@ func (m *machine) storedIn(url, prefix string) map[string][]byte {
 	return stored
 }
 
-// all checks that all data is stored with the prefix of a key.
+// all checks that all data is stored with the given key prefix.
 func (r *rotation) all(prefix string) {
 	r.t.Helper()
 	stored := r.stored()
@@ -119,8 +119,8 @@ func (r *rotation) all(prefix string) {
 	}
 }
 
-// rotates makes the plugin switch to another key. The plugin loses the previous key when the config operator reports
-// that no data needs it.
+// rotates makes the plugin switch to a new key. The plugin loses the previous key when the config operator reports that
+// no data needs it.
 func (r *rotation) rotates(p *plugin) {
 	r.t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -134,7 +134,7 @@ func (r *rotation) rotates(p *plugin) {
 		r.t.Fatal("the key of the plugin is not remembered")
 	}
 	p.take("second")
-	// Restart the API server: it would ask its plugin only once a minute.
+	// Restart the API server: it would query its plugin only once a minute.
 	r.replace(0, kubeapiserver.New())
 	m.Guest = r.guests[0]
 	r.reencrypt(m)
@@ -199,7 +199,7 @@ func (r *rotation) replaceUnready(i int) {
 	defer func() { m.unready = false }()
 	r.replace(i, kas)
 	list := &corev1.SecretList{}
-	// The server tells its clients to retry.
+	// The client retries as the server requests, so the call needs a timeout.
 	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 	defer cancel()
 	if err := r.guests[i].List(ctx, list, client.InNamespace("default")); err == nil {

@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 		}, "platform.aws is missing"},
 	}
 	for _, tc := range cases {
-		t.Run("When a cluster asks for "+tc.name+" it should report whether that is supported", func(t *testing.T) {
+		t.Run("When a cluster sets "+tc.name+" it should report whether that is supported", func(t *testing.T) {
 			g := NewWithT(t)
 			err := Validate(controlPlane(tc.edit))
 			if tc.want == "" {

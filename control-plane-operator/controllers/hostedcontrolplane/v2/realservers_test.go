@@ -72,7 +72,8 @@ type machine struct {
 	ports    map[string]string
 	// sockets is the directory of the plugins' sockets for the API server; empty for none.
 	sockets string
-	// unready says that the next API server must not become ready: only the checks that do not need a plugin must succeed.
+	// unready means that the next API server must not become ready: only the checks that do not need a plugin must
+	// succeed.
 	unready bool
 }
 
@@ -258,7 +259,7 @@ func (m *machine) localizeEtcd(text string) string {
 // portNumber matches a port after a host name, or the value of the flag --secure-port.
 var portNumber = regexp.MustCompile(`:\d+\b|^--secure-port=\d+$`)
 
-// localize changes paths, names and ports of the pod to those of the local machine.
+// localize replaces paths, names and ports of the pod with their equivalents on the local machine.
 func (m *machine) localize(text string, dirs map[string]string) string {
 	if strings.HasPrefix(text, "--listen-") {
 		text = strings.Replace(text, "0.0.0.0", "127.0.0.1", 1)
@@ -373,7 +374,7 @@ func (m *machine) useCluster() {
 	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		pods, err := guest.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil || len(pods.Items) == 0 {
-			return false, nil //nolint:nilerr // It is asked again.
+			return false, nil //nolint:nilerr // The request is repeated.
 		}
 		for _, c := range pods.Items[0].Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {

@@ -25,7 +25,7 @@ type Config struct {
 	RegistryOverrides string
 	// ImageOverrides is the environment variable OPENSHIFT_IMG_OVERRIDES.
 	ImageOverrides string
-	// Inherited are environment variables that are passed on unchanged, such as those of a proxy.
+	// Inherited are environment variables that are passed on unchanged, such as HTTPS_PROXY.
 	Inherited []corev1.EnvVar
 }
 

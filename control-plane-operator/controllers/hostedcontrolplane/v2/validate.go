@@ -14,15 +14,15 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// Validate returns which settings of a HostedControlPlane the components of the Kubernetes distribution can neither
+// Validate returns the settings of a HostedControlPlane that the components of the Kubernetes distribution can neither
 // apply nor ignore; nil if there are none.
 func Validate(hcp *hyperv1.HostedControlPlane) error {
 	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateLists(hcp), validateRestore(hcp),
 		validatePlatform(hcp), etcd.ValidateEndpoint(hcp))
 }
 
-// Refusals returns which settings of a HostedControlPlane components leave out because applying them partially would be
-// dangerous.
+// Refusals returns the settings of a HostedControlPlane that components do not apply, because a partial configuration
+// would be dangerous.
 func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
 	return kubeapiserver.Refusals(ctx, c, hcp)
 }

@@ -128,8 +128,8 @@ func (w *world) asked(name string) string {
 	return node.Annotations[nodeupdate.DesiredAddress]
 }
 
-// daemonSet creates a DaemonSet of the guest's components that reaches the API server at host. Its status says how many
-// of its two pods are updated.
+// daemonSet creates a DaemonSet of the guest's components that reaches the API server at host. Its status reports how
+// many of its two pods are updated.
 func (w *world) daemonSet(host string) *appsv1.DaemonSet {
 	labels := map[string]string{"app": "kube-proxy"}
 	return &appsv1.DaemonSet{

@@ -27,7 +27,7 @@ const (
 	// secondLook is the time from the first check to the second, which is earlier than usual: the first check has no
 	// previous Leases to compare with. A kubelet renews its Lease every 10 s.
 	secondLook = 20 * time.Second
-	// probed is the number of kubelets that one check asks. The next check continues with other nodes.
+	// probed is the number of kubelets that one check queries. The next check continues with other nodes.
 	probed = 3
 )
 
@@ -39,12 +39,13 @@ type Reconciler struct {
 	Live client.Reader
 	// Management reads the HostedControlPlane and writes its conditions.
 	Management client.Client
-	// Kubelet asks the kubelet of a node for its health through the guest's API server.
+	// Kubelet checks the health of a node's kubelet through the guest's API server.
 	Kubelet func(ctx context.Context, node string) error
 	// Clock provides the current time.
 	Clock clock.PassiveClock
 
-	// renewals and turn are the results of the previous checks.
+	// renewals records the Lease renewals that previous checks observed. turn is the index of the node that the next
+	// check queries first.
 	renewals renewals
 	turn     int
 }

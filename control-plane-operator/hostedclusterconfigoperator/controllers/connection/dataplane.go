@@ -30,7 +30,7 @@ func AskKubelet(guest kubernetes.Interface) func(ctx context.Context, node strin
 	}
 }
 
-// dataPlane asks the kubelets of a few Ready nodes. The connection is only unavailable if none of them answers. If
+// dataPlane queries the kubelets of a few Ready nodes. The connection is only unavailable if none of them answers. If
 // some answer, the message names those that do not.
 func (r *Reconciler) dataPlane(ctx context.Context, nodes []corev1.Node) metav1.Condition {
 	t := string(hyperv1.DataPlaneConnectionAvailable)

@@ -90,7 +90,7 @@ func TestObserveForgets(t *testing.T) {
 	g.Expect(r.since).To(Equal(now), "when looking began does not change")
 }
 
-// TestWhoIsAsked checks that each check asks a few nodes in turn, and only nodes that should answer.
+// TestWhoIsAsked checks that each check queries a few nodes in turn, and only nodes that should answer.
 func TestWhoIsAsked(t *testing.T) {
 	var asked []string
 	r := &Reconciler{Kubelet: func(_ context.Context, node string) error { asked = append(asked, node); return nil }}

@@ -53,7 +53,7 @@ var errWait = errors.New("waiting")
 // errTaken marks requests for an identity that another node has: the requester may have stolen the credentials.
 var errTaken = errors.New("refused")
 
-// relevant reports whether a request was made by a kubelet and is not decided yet.
+// relevant reports whether a CertificateSigningRequest comes from a kubelet and is not decided yet.
 func relevant(csr *certificatesv1.CertificateSigningRequest) bool {
 	kubelet := csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
 		csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
@@ -159,7 +159,7 @@ func onlyNamesOf(machine *clusterv1.Machine, node string, request *x509.Certific
 	return nil
 }
 
-// onlyUsages requires the wanted extended usage and rejects usages that the signer does not sign.
+// onlyUsages requires the given extended key usage, and rejects usages that the signer does not sign.
 func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificatesv1.KeyUsage) error {
 	if !slices.Contains(csr.Spec.Usages, wanted) {
 		return fmt.Errorf("usage %q is missing", wanted)

@@ -62,7 +62,8 @@ func (r *Reconciler) sharedUntil(ctx context.Context) (time.Time, error) {
 	return right.CreationTimestamp.Add(replacing), nil
 }
 
-// tokenOf returns the Secret of the bootstrap token that a request was made with; nil for other requesters.
+// tokenOf returns the Secret of the bootstrap token that authenticated a CertificateSigningRequest; nil for other
+// requesters.
 func tokenOf(csr *certificatesv1.CertificateSigningRequest) *corev1.Secret {
 	id, isToken := strings.CutPrefix(csr.Spec.Username, tokenUserPrefix)
 	if !isToken || !slices.Contains(csr.Spec.Groups, pki.BootstrapGroup) {

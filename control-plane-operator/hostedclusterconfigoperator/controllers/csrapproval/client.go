@@ -17,7 +17,7 @@ import (
 )
 
 // authorizeFirst approves a node's first certificate if a Machine of that name has no node yet, and no certificate for
-// another key.
+// a different key.
 func authorizeFirst(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) (*claim, error) {
 	if f.bootstrap == nil {
 		return nil, fmt.Errorf("the requester %q may not ask for a node's first certificate", csr.Spec.Username)
@@ -56,11 +56,11 @@ func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	return nil
 }
 
-// identity returns what the annotation of a Machine stores about its first certificate. A replacement of the hardware
+// identity returns the data in the annotation of a Machine about its first certificate. A replacement of the hardware
 // changes the node name, and with it the key.
 func (c *claim) identity() string { return c.node + " " + c.key }
 
-// taken reports whether the machine already got a certificate for the node's name with another key.
+// taken reports whether the machine already got a certificate for the node's name with a different key.
 func (c *claim) taken() bool {
 	known := c.machine.Annotations[hyperv1.NodeIdentityAnnotation]
 	return known != c.identity() && len(known) > len(c.node) && known[:len(c.node)+1] == c.node+" "

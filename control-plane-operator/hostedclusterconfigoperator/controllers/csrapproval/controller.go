@@ -131,7 +131,7 @@ func (r *Reconciler) joined(ctx context.Context, csr *certificatesv1.Certificate
 	return r.useUp(ctx, machine.Name)
 }
 
-// askedFor returns the Machine whose identity a request asks for; nil if there is none.
+// askedFor returns the Machine of the node that a CertificateSigningRequest names; nil if there is none.
 func askedFor(csr *certificatesv1.CertificateSigningRequest, f facts) *clusterv1.Machine {
 	request, err := parse(csr.Spec.Request)
 	if err != nil {

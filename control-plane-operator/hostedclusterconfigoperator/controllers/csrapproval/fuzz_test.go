@@ -10,8 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// FuzzRequest checks requests of machines: a request is only accepted if it is signed by its own key, and asks for a
-// node's certificate.
+// FuzzRequest checks that a CertificateSigningRequest of a machine is only accepted if it is signed by its own key and
+// requests a node's certificate.
 func FuzzRequest(f *testing.F) {
 	f.Add(pemRequest(f, x509.CertificateRequest{Subject: nodeSubject("worker-1")}))
 	f.Add(pemRequest(f, x509.CertificateRequest{Subject: nodeSubject("worker-2"), DNSNames: []string{"worker-1"}}))

@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// pause returns the pause of the pool or that of the cluster. Cluster API reads the pause of the pool from the same
+// pause returns the pause of the pool, or else of the cluster. Cluster API reads the pause of the pool from the same
 // annotation.
 func (r *Reconciler) pause(ctx context.Context, ro *rollout) (pause.State, error) {
 	if _, paused := ro.set.Annotations[clusterv1.PausedAnnotation]; paused {

@@ -91,7 +91,7 @@ func (r *Reconciler) evict(ctx context.Context, pod *corev1.Pod) (gone bool, why
 	return false, "", fmt.Errorf("evicting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// describe returns what a drain waits for.
+// describe describes what a drain waits for.
 func describe(left []leftover) string {
 	text := fmt.Sprintf(": %d pods are left, ", len(left))
 	if len(left) == 1 {

@@ -115,7 +115,7 @@ func TestJudgeProgress(t *testing.T) {
 		{"runs the target with the old kubelet for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, beforeKubelet)}, failed, "runs kubelet v1.36.3"},
 		{"was installed with the target and is not Ready", []func(*member){runs(after, "v1.20.0"), notReady}, arrived, ""},
 	} {
-		t.Run("When a node "+tc.name+" it should be known", tc.check)
+		t.Run("When a node "+tc.name+" it should have the expected stage and message", tc.check)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestJudgeTrouble(t *testing.T) {
 		{"does not exist but has started", []func(*member){func(m *member) { m.node = nil }, marked(stepAsk, after, 100*time.Hour)}, absent, "is gone"},
 		{"is named by two Machines", []func(*member){func(m *member) { m.node, m.disputed = nil, true }}, absent, "Machine worker-1 and another one both have Node worker-1"},
 	} {
-		t.Run("When a node "+tc.name+" it should be known", tc.check)
+		t.Run("When a node "+tc.name+" it should have the expected stage and message", tc.check)
 	}
 }
 

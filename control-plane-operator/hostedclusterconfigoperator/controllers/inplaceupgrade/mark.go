@@ -23,7 +23,7 @@ const (
 	stepDrain = "drain"
 	// stepAsk asks the node-agent to apply the configuration.
 	stepAsk = "ask"
-	// stepFail is the final step for a node that rolled back. It ends when another configuration is desired, or when a
+	// stepFail is the final step for a node that rolled back. It ends when the desired configuration changes, or when a
 	// user removes the request from the Node.
 	stepFail = "fail"
 )

@@ -34,7 +34,7 @@ const (
 	waits stage = "waits"
 	// drains means that the node is being drained.
 	drains stage = "drains"
-	// works means that the node was asked to apply the target.
+	// works means that the target was requested from the node-agent.
 	works stage = "works"
 	// arrived means that the node runs the target.
 	arrived stage = "arrived"
@@ -84,7 +84,7 @@ func (m *member) evaluate(to aim, now time.Time) {
 	case marked && m.mark.step == stepAsk:
 		m.evaluateWork(now)
 	case m.busy() && now.Before(m.mark.since.Add(workTime)):
-		// The node still applies a different configuration. It is asked for the new one when it has finished.
+		// The node still applies a different configuration. The new one is requested when it has finished.
 		m.stage, m.why = works, fmt.Sprintf("Node %s is still applying the previous configuration", m.node.Name)
 	case m.current() == "" && m.mark.step == "":
 		m.evaluateSilence(now)
@@ -119,7 +119,7 @@ func (m *member) evaluateArrival(to aim, now time.Time) {
 	}
 }
 
-// evaluateWork handles a node that was asked to apply the target.
+// evaluateWork handles a node whose node-agent has the request to apply the target.
 func (m *member) evaluateWork(now time.Time) {
 	m.stage, m.why = works, fmt.Sprintf("Node %s is applying the configuration", m.node.Name)
 	switch {

@@ -15,11 +15,11 @@ import (
 )
 
 // start starts the update of a node. It stores the mark first, so that the node counts after a crash of the operator.
-// A node that still runs the target, but was asked for a different configuration in the meantime, need not be drained.
+// If the node already runs the target, but a different configuration was requested since, it need not be drained.
 func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
 	ctrl.LoggerFrom(ctx).Info("Updating a node in place", "node", m.node.Name, "config", ro.aim.config)
 	if m.current() == ro.aim.config {
-		m.stage, m.why = works, fmt.Sprintf("Node %s keeps the configuration", m.node.Name)
+		m.stage, m.why = works, fmt.Sprintf("Node %s already runs the desired configuration", m.node.Name)
 		if err := r.mark(ctx, m, stepAsk, ro.aim.config); err != nil {
 			return err
 		}
@@ -32,8 +32,8 @@ func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
 	return r.empty(ctx, ro, m)
 }
 
-// empty cordons a node and evicts its pods. When none is left, or the pool's drain timeout has expired, it asks the
-// node-agent.
+// empty cordons a node and evicts its pods. When none is left, or the pool's drain timeout has expired, it requests the
+// configuration from the node-agent.
 func (r *Reconciler) empty(ctx context.Context, ro *rollout, m *member) error {
 	m.why = fmt.Sprintf("Node %s is being drained", m.node.Name)
 	if err := r.cordon(ctx, ro, m); err != nil {

@@ -152,7 +152,7 @@ func TestStart(t *testing.T) {
 		b.Expect(b.node("a").Spec.Unschedulable).To(BeFalse())
 		b.Expect(b.node("a").Annotations).To(HaveKeyWithValue(hyperv1.DesiredNodeConfigAnnotation, after))
 		b.Expect(b.marked("a").step).To(Equal(stepAsk))
-		b.Expect(m.why).To(Equal("Node a keeps the configuration"))
+		b.Expect(m.why).To(Equal("Node a already runs the desired configuration"))
 	})
 
 	t.Run("When the mark cannot be written, it should not change the node", func(t *testing.T) {
@@ -280,8 +280,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestStop checks a rollout in which one node has failed. Nodes that are only being drained are uncordoned, nodes that
-// were asked continue, and no other node starts.
+// TestStop checks a rollout in which one node has failed. Nodes that are only being drained are uncordoned, nodes whose
+// node-agent has a request continue, and no other node starts.
 func TestStop(t *testing.T) {
 	bad := newMember("bad", at(failed, "bad went back"), marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, ""))
 	draining := newMember("draining", at(drains, ""), marked(stepDrain, after, time.Minute), cordoned)

@@ -105,7 +105,7 @@ func (w *world) reconciler(management, guest client.WithWatch) *Reconciler {
 		Pause: pause.Gate{Management: management, ControlPlane: client.ObjectKey{Namespace: w.namespace, Name: "demo"}, Clock: w.clock}}
 }
 
-// name is the name of a node and of its Machine.
+// name returns the name of the i-th node, which is also the name of its Machine.
 func (w *world) name(i int) string { return fmt.Sprintf("%s-%d", w.namespace, i) }
 
 func (w *world) create(c client.Client, objects ...client.Object) {

@@ -57,7 +57,7 @@ func deleted(m *clusterv1.Machine) *clusterv1.Machine {
 	return m
 }
 
-// renamed returns the Machine with another host name.
+// renamed returns the Machine with a different host name.
 func renamed(m *clusterv1.Machine) *clusterv1.Machine {
 	m.Status.Addresses[0].Address = "worker-9"
 	return m

@@ -49,7 +49,7 @@ type Reconciler struct {
 	Pause pause.Gate
 	// Metrics reads the metrics of one of the guest's API servers, which contain the key IDs of plugins.
 	Metrics func(ctx context.Context) ([]byte, error)
-	// Clock provides the time since a plugin switched to another key.
+	// Clock provides the time since a plugin switched to a new key.
 	Clock clock.PassiveClock
 	// taken is the last observed key of the plugin, with the time of its first observation.
 	taken keySeen
@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// migrating reports whether a migration to another key waits for stored data to be rewritten.
+// migrating reports whether a migration to a new key waits for stored data to be rewritten.
 func migrating(config *corev1.Secret) bool {
 	stage, move := config.Annotations[kubeapiserver.EncryptionStage], config.Annotations[kubeapiserver.EncryptionMove]
 	return stage == string(hyperv1.EncryptionMigrationMigrating) && config.Annotations[kubeapiserver.EncryptionMigrated] != move

@@ -79,7 +79,7 @@ func setInfrastructureStatus(hcp *hyperv1.HostedControlPlane, platform configv1.
 	status.PlatformStatus.Type = platform
 }
 
-// baseDomain is the domain of this cluster.
+// baseDomain returns the DNS domain of this cluster.
 func baseDomain(hcp *hyperv1.HostedControlPlane) string {
 	prefix := hcp.Name
 	if p := hcp.Spec.DNS.BaseDomainPrefix; p != nil {

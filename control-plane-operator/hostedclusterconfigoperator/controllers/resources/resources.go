@@ -29,7 +29,7 @@ const resync = time.Minute
 type Reconciler struct {
 	// Management reads the hosted namespace and writes the status of the HostedControlPlane.
 	Management client.Client
-	// Guest reads and writes the guest without a cache, so that it reads the current state.
+	// Guest accesses the guest cluster without a cache, so that it reads the current state.
 	Guest client.Client
 	// Lookup resolves a host name to addresses.
 	Lookup func(ctx context.Context, host string) ([]string, error)

@@ -244,10 +244,10 @@ func (r *Reconciler) shape(cm *corev1.ConfigMap, seen record) {
 	}
 }
 
-// heir returns the Machine that decides about a record. A record that is older than its control plane was restored
-// with a snapshot of etcd, like the node. Its Machine belonged to the lost management cluster. The first Machine with
-// the node's name adopted the running machine, including its certificates. It stays the successor when it is deleted,
-// so that no later Machine with that name takes its place.
+// heir returns the Machine that determines the state of a record. A record that is older than its control plane was
+// restored with a snapshot of etcd, like the node. Its Machine belonged to the lost management cluster. The first
+// Machine with the node's name adopted the running machine, including its certificates. It stays the successor even
+// after its deletion, so that no later Machine with that name becomes the successor.
 func heir(hcp *hyperv1.HostedControlPlane, machine string, cm *corev1.ConfigMap, machines []clusterv1.Machine) string {
 	mark := string(hcp.UID) + "/"
 	if name, ok := strings.CutPrefix(cm.Annotations[heirAnnotation], mark); ok {

@@ -92,7 +92,7 @@ func TestHeir(t *testing.T) {
 }
 
 // TestHeirStays checks that the Machine that adopted a node stays the successor for its certificates. No later Machine
-// with the node's name takes its place.
+// with the node's name becomes the successor.
 func TestHeirStays(t *testing.T) {
 	g := NewWithT(t)
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}

@@ -30,7 +30,7 @@ func Soon() controller.Options {
 	return controller.Options{RateLimiter: phase.Backoff(500*time.Millisecond, 15*time.Second)}
 }
 
-// One maps the events of all objects to a request for one object of another kind.
+// One maps the events of all objects to a reconcile of one object of a different kind.
 func One(key client.ObjectKey) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: key}}

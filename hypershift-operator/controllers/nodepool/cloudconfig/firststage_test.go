@@ -85,7 +85,7 @@ func (b *firstBoot) run() string {
 	return out.String()
 }
 
-// afterFailures makes the server use another handler for the first requests.
+// afterFailures makes the server use a different handler for the first requests.
 func (b *firstBoot) afterFailures(times int32, otherwise http.HandlerFunc) {
 	good := *b.answer.Load()
 	b.answers(func(w http.ResponseWriter, r *http.Request) {

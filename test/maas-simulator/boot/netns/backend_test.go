@@ -103,7 +103,7 @@ func TestDeployment(t *testing.T) {
 	g.Expect(m.Exec(ctx, "cat", "/etc/resolv.conf")).To(Equal("search maas\nnameserver 172.31.98.1\n"))
 	g.Expect(m.Exec(ctx, "cat", "/sys/class/net/eth0/address")).To(Equal(spec.MAC + "\n"))
 
-	// Another process with its own backend finds the machine. A power cycle keeps its state.
+	// Another process with its own backend can find the machine. A power cycle keeps its state.
 	other := *backend
 	g.Expect(other.PowerOff(ctx, spec.SystemID)).To(Succeed())
 	g.Expect(power(t, backend, spec)).To(Equal(boot.Off))

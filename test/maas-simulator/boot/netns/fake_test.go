@@ -103,7 +103,7 @@ func newBackend(t *testing.T) *netns.Backend {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	backend := &netns.Backend{
 		Dir: t.TempDir(), OS: filepath.Join(bin, "os"), Ignition: filepath.Join(bin, "ignition"),
-		// The names differ from those of a demo that may run on the host.
+		// The names differ from the names of a demo that may run on the host.
 		Bridge: networktest.Name, BridgeNamespace: bridge.Namespace, Prefix: "mt-", CgroupParent: "machine-test",
 	}
 	for path, target := range map[string]string{backend.Ignition: "ignition-binary", filepath.Join(backend.OS, "usr/bin/containerd"): "os-binaries"} {

@@ -2,8 +2,8 @@
 
 package simtest
 
-// Rack is a seed of five Ready machines, "one" to "five", of increasing size. They are in three zones and two pools, on
-// the subnet 10.9.0.0/24.
+// Rack is seed data with five Ready machines, "one" to "five", of increasing size. They are in three zones and two
+// resource pools, on the subnet 10.9.0.0/24.
 const Rack = `{
  "zones": [{"id": 1, "name": "default", "description": ""}, {"id": 2, "name": "north", "description": "cold"}, {"id": 3, "name": "south"}],
  "resourcepools": [{"id": 0, "name": "default", "description": "Default pool"}, {"id": 1, "name": "blue"}],

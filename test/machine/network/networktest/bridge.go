@@ -82,7 +82,7 @@ func (b Bridge) Certificate(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// PEM encodes a DER certificate for a machine that is to trust it.
+// PEM encodes a DER certificate for a machine that must trust it.
 func PEM(certificate []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 }

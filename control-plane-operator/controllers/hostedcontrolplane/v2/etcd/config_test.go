@@ -32,7 +32,7 @@ import (
 
 var errAway = errors.New("the API server is away")
 
-// reader returns a client of a hosted namespace with some objects.
+// reader returns a client of a hosted namespace with the given objects.
 func reader(objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
 }

@@ -29,8 +29,8 @@ import (
 // healthKey is the key that an API server reads to check whether etcd serves. It is never written.
 const healthKey = "/" + Prefix + "/health"
 
-// ValidateEndpoint returns why the API server could not use the endpoint of an etcd that the user provides. The API
-// server exits if the endpoint is not a URL, and waits indefinitely if it has no port.
+// ValidateEndpoint returns the reason why the API server could not use the endpoint of an etcd that the user provides.
+// The API server exits if the endpoint is not a URL, and waits indefinitely if it has no port.
 func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 	if !pki.BringsEtcd(hcp) {
 		return nil

@@ -152,7 +152,7 @@ func callWebhooks(f *component.Flags, webhooks map[string][]byte) {
 	}
 }
 
-// shutdown holds how long an API server keeps serving after it was asked to stop, in seconds.
+// shutdown holds the shutdown delay and the termination grace period of an API server, in seconds.
 type shutdown struct {
 	delay, grace int64
 }
@@ -170,7 +170,7 @@ func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
 func limits(f *component.Flags, hcp *hyperv1.HostedControlPlane, replicas int32) {
 	goaway := "0.001"
 	if replicas == 1 {
-		// A client that is told to reconnect would reach the same server again.
+		// A client that reconnects after a GOAWAY would reach the same server again.
 		goaway = "0"
 	}
 	f.Set("goaway-chance", annotation(hcp, "goaway-chance", goaway))

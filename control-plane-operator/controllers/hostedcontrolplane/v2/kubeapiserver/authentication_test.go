@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// hostedClient is a client of a hosted namespace with some objects.
+// hostedClient returns a client of a hosted namespace with the given objects.
 func hostedClient(objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
 }

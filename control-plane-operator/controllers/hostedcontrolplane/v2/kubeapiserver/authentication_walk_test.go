@@ -96,7 +96,7 @@ func child(name string, f reflect.StructField) string {
 	return strings.TrimPrefix(name+"."+tag, ".")
 }
 
-// changedIn returns the provider with another value in that field.
+// changedIn returns the provider with a different value in that field.
 func (l leaf) changedIn(provider configv1.OIDCProvider) configv1.OIDCProvider {
 	changed := *provider.DeepCopy()
 	value := reached(reflect.ValueOf(&changed))

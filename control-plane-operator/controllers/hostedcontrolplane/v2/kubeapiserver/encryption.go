@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// EncryptionSecret holds the encryption configuration of the API servers, and the progress of a migration to another
+	// EncryptionSecret holds the encryption configuration of the API servers, and the progress of a migration to a new
 	// key.
 	EncryptionSecret = hosted.EncryptionConfig
 
@@ -30,7 +30,7 @@ const (
 
 func encrypts(scope *component.Scope) bool { return scope.HCP.Spec.SecretEncryption != nil }
 
-// ValidateEncryption returns which requested encryption settings are not supported; nil if all are.
+// ValidateEncryption returns the requested encryption settings that are not supported; nil if all are.
 func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil {
@@ -85,8 +85,8 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 
 // wantedKeys returns the key that should encrypt, and the additional keys for reading.
 //
-// The type aescbc says that a Secret holds the key. The key is used with secretbox, which also detects modified data.
-// AES-CBC does not, and is only used for reading.
+// With the type aescbc, a Secret holds the key. The API server uses it with secretbox, which also detects modified
+// data. AES-CBC does not, and is only used for reading.
 func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, spare []provider, err error) {
 	if plugin := wantedPlugin(scope.HCP); plugin != nil {
 		return provider{Kind: kms, Name: plugin.Name}, nil, nil

@@ -156,7 +156,8 @@ func encryptionHash(live *corev1.Secret) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// writerOf returns what encrypts, for messages. It names the type of a key as the spec and the status do.
+// writerOf describes the key or plugin that encrypts, for messages. It names the type of a key as the spec and the
+// status do.
 func writerOf(live *corev1.Secret) string {
 	if plugin := WritingPlugin(live); plugin != "" {
 		return "plugin " + plugin

@@ -44,7 +44,7 @@ func walk(t *testing.T, live *corev1.Secret, wanted provider, spare ...provider)
 	return nil
 }
 
-// stored returns a Secret with a state.
+// stored returns a Secret that contains the given state.
 func stored(t *testing.T, m move) *corev1.Secret {
 	t.Helper()
 	live := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}

@@ -34,7 +34,7 @@ func TestValidateEncryption(t *testing.T) {
 		"a KMS plugin without a plugin block": {byPlugin(nil), false},
 		"type aescbc with a kms block":        {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, KMS: byPlugin(vault("v:1")).KMS}, false},
 	} {
-		t.Run("When a cluster asks for "+name+" it should be accepted or rejected", func(t *testing.T) {
+		t.Run("When a cluster requests "+name+" it should be accepted or rejected", func(t *testing.T) {
 			g, hcp := NewWithT(t), clusterWith()
 			hcp.Spec.SecretEncryption = tc.spec
 			if tc.can {

@@ -20,8 +20,8 @@ import (
 // maxMoves is how many migrations the status lists.
 const maxMoves = 5
 
-// WantedKey returns the key that a cluster asks for, without its content. It is nil if the key cannot be read, which
-// the component reports.
+// WantedKey returns the key in the cluster's spec, without its content. It is nil if the key cannot be read, which the
+// component reports.
 func WantedKey(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) *hyperv1.SecretEncryptionKeyStatus {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil || ValidateEncryption(hcp) != nil {
@@ -67,8 +67,8 @@ func sha256Hex(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// EncryptionStatus returns which key encrypts and to which key the data is migrated. It reads the configuration that
-// API servers run. last is the previous status, and `wanted` the key that the cluster asks for.
+// EncryptionStatus returns the key that encrypts, and the key to which the data is migrated. It reads the configuration
+// that API servers run. last is the previous status, and `wanted` the key in the cluster's spec.
 func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, wanted hyperv1.SecretEncryptionKeyStatus, now time.Time) hyperv1.SecretEncryptionStatus {
 	next := *last.DeepCopy()
 	stage := stageOf(live, fingerprint(wanted))
@@ -91,8 +91,8 @@ func stageOf(live *corev1.Secret, wanted hyperv1.EncryptionKeyReference) hyperv1
 	return stage
 }
 
-// history has an entry for each migration from one key to another, newest first. The first encryption has no previous
-// key.
+// history returns an entry for each migration from one key to another, newest first. The first encryption has no
+// previous key.
 func history(last hyperv1.SecretEncryptionStatus, stage hyperv1.EncryptionMigrationState, to hyperv1.EncryptionKeyReference, now time.Time) []hyperv1.EncryptionMigrationHistory {
 	moves, from := slices.Clone(last.History), fingerprint(last.ActiveKey)
 	open := len(moves) > 0 && moves[0].CompletionTime.IsZero()

@@ -70,7 +70,7 @@ func TestEncryptionStatus(t *testing.T) {
 	}
 	g.Expect(e.status.ActiveKey.Provider).To(Equal(hyperv1.SecretEncryptionProviderAESCBC))
 	g.Expect(e.status.ActiveKey.AESCBC.DataHash).To(HaveLen(64))
-	// Then the user asks for a second key and, before that migration has finished, for a third.
+	// Then the user sets a second key and, before that migration has finished, a third.
 	g.Expect(e.step("b-key")).To(HavePrefix("active a-key target b-key, ReadOnlyDeploy"))
 	g.Expect(e.step("b-key")).To(HavePrefix("active a-key target b-key, WritePromote"))
 	g.Expect(e.step("c-key")).To(And(HavePrefix("active a-key target c-key, ReadOnlyDeploy"), HaveSuffix(", Interrupted after 2m0s")))

@@ -43,7 +43,7 @@ const (
 // plugins maps the names of plugins to their specs.
 type plugins map[string]hyperv1.KMSPluginSpec
 
-// wantedPlugin returns the plugin that a cluster asks for; nil if it asks for none.
+// wantedPlugin returns the plugin in the cluster's spec; nil if there is none.
 func wantedPlugin(hcp *hyperv1.HostedControlPlane) *hyperv1.KMSPluginSpec {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil || encryption.Type != hyperv1.KMS || encryption.KMS == nil || encryption.KMS.Provider != hyperv1.KMSPlugin {
@@ -65,8 +65,8 @@ func pluginsOf(live *corev1.Secret) (plugins, error) {
 	return known, nil
 }
 
-// needed returns the plugins of the given providers. Their specs are those that the cluster asks for now. For a plugin
-// that the cluster no longer asks for, it is the last known spec.
+// needed returns the plugins of the given providers. Their configuration is the one in the cluster's spec. A plugin
+// that is no longer in the spec keeps its last known configuration.
 func (p plugins) needed(providers []provider, wanted *hyperv1.KMSPluginSpec) (plugins, error) {
 	needed := plugins{}
 	for _, provider := range providers {

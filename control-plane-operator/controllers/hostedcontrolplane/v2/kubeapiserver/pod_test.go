@@ -75,7 +75,7 @@ func TestEachFileIsMounted(t *testing.T) {
 		"no options":                   {func(*hyperv1.HostedControlPlane) {}, nil},
 		"every option that adds files": {everyOption, []client.Object{auditSecret()}},
 	} {
-		t.Run("When a cluster asks for "+name+" each file in its flags should be mounted", func(t *testing.T) {
+		t.Run("When a cluster requests "+name+" each file in its flags should be mounted", func(t *testing.T) {
 			g := NewWithT(t)
 			pod := rendered(t, scopeOf(clusterWith(tc.edit), tc.objects...)).Spec.Template.Spec
 			container := pod.Containers[0]

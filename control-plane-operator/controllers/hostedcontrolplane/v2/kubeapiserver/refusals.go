@@ -10,8 +10,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Refusals returns, as messages for the user, which parts of a cluster's configuration the API server does not get. A
-// partial configuration could admit users that it should reject, or let a tenant read the API server's files. Such a
+// Refusals returns messages for the user about the parts of a cluster's configuration that the API server does not get.
+// A partial configuration could admit users that it should reject, or let a tenant read the API server's files. Such a
 // part is therefore left out completely, and the rest is applied.
 func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
 	_, refusals, err := authenticators(ctx, c, hcp)
