@@ -56,7 +56,7 @@ func TestVMHostRights(t *testing.T) {
 		"POST vm-hosts/", "PUT vm-hosts/7/", "DELETE vm-hosts/7/", "POST vm-hosts/7/?op=compose", "POST vm-hosts/7/?op=refresh",
 		"POST vm-hosts/7/?op=add_tag", "POST vm-hosts/7/?op=remove_tag", "GET vm-hosts/7/?op=parameters", "POST vm-hosts/99/?op=compose",
 	} {
-		t.Run("When a user who is not an administrator sends "+request+", it should be rejected", func(t *testing.T) {
+		t.Run("When a plain user sends "+request+", it should be rejected", func(t *testing.T) {
 			story(t, site, ask("alice", request).is(403, adminOnly))
 		})
 	}
