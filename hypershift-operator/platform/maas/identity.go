@@ -63,9 +63,7 @@ func (p *Platform) compareUsers(ctx context.Context, namespace string, theirs, o
 		return "MAAS will be asked shortly whether spec.platform.maas.identityRef names credentials of the cluster's user", again, nil
 	case maas.IsUnauthorized(their.err), maas.IsForbidden(their.err):
 		return refuse("whose API key MAAS does not accept")
-	case their.err != nil, our.err != nil:
-		return "", again, nil
-	case their.value != our.value:
+	case their.good() && our.good() && their.value != our.value:
 		return refuse(fmt.Sprintf("whose API key belongs to the MAAS user %s, and that of the cluster to %s", their.value, our.value))
 	}
 	return "", again, nil

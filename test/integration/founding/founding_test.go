@@ -21,6 +21,7 @@ import (
 func TestFounding(t *testing.T) {
 	w := newWorld(t)
 	w.readyNode("10.10.155.170")
+	w.storage()
 	install(w)
 	w.serves()
 	partialCluster(w)

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -157,6 +158,15 @@ func (w *world) readyNode(address string) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	w.Expect(w.client.Status().Update(w.t.Context(), node)).To(Succeed())
+}
+
+// storage creates the default StorageClass of the management cluster, for etcd's volumes.
+func (w *world) storage() {
+	w.t.Helper()
+	w.Expect(w.client.Create(w.t.Context(), &storagev1.StorageClass{
+		ObjectMeta:  metav1.ObjectMeta{Name: "standard", Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		Provisioner: "example.com/disk",
+	})).To(Succeed())
 }
 
 // serves runs the operator's webhook in this process, in place of the installed pod.
