@@ -114,7 +114,9 @@ func checkMention(line string) error {
 // parseCommand returns the command of a line, with parsed flags.
 func parseCommand(line string) (*cobra.Command, error) {
 	words := shellWords(line)
-	cmd, rest, err := programs[path.Base(words[0])]().Find(words[1:])
+	program := programs[path.Base(words[0])]()
+	program.InitDefaultCompletionCmd() // Cobra adds it only when it executes.
+	cmd, rest, err := program.Find(words[1:])
 	switch {
 	case err != nil:
 		return nil, err
