@@ -52,6 +52,7 @@ func TestPhases(t *testing.T) {
 			"network policies",
 			"platform monitoring", "rights to sign break-glass certificates",
 			"right to read how extension API servers authenticate", "CAs that the payload's operators trust", "signer of backups",
+			"turn after an upgrade of the operator*",
 			"control-plane-operator",
 			"config operator rights", "restart with a new certificate", "Cluster API cluster", "Cluster API manager",
 			"Cluster API provider", "unused copies",
