@@ -48,9 +48,10 @@ func TestBound(t *testing.T) {
 		g.Expect(memory(pod.InitContainers[0])).To(Equal("32Mi"))
 		g.Expect(memory(pod.Containers[0])).To(Equal("8Mi"))
 		g.Expect(pod.Containers[1].Resources.Requests).NotTo(HaveKey(corev1.ResourceMemory), "the API server takes the limit")
-		for _, c := range append(pod.InitContainers, pod.Containers...) {
+		for _, c := range append(pod.InitContainers, pod.Containers[:2]...) {
 			g.Expect(c.Resources.Requests.Cpu().String()).To(Equal("10m"), c.Name)
 		}
+		g.Expect(pod.Containers[2].Resources.Requests.Cpu().String()).To(Equal("1"), "a request of the manifest stays")
 	})
 	t.Run("sets limits on each container, with room for its requests", func(t *testing.T) {
 		g := NewWithT(t)

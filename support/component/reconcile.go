@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -97,19 +98,24 @@ func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 	return unmet, nil
 }
 
-// dependency returns the ControlPlaneComponent of a component, nil if there is none. A status that this reconcile has
-// written counts more than one in a cache: it is the first that says that the component rolls out.
+// dependency returns the ControlPlaneComponent of a component, nil if there is none. The client may read from a cache
+// that does not have the status yet which this reconcile has written. That status is the first that says that the
+// component rolls out, so it counts until the client reads a newer one.
 func (s *Scope) dependency(ctx context.Context, name string) (*hyperv1.ControlPlaneComponent, error) {
-	if written, ok := s.reported[name]; ok {
-		return written, nil
-	}
+	written := s.reported[name]
 	found := &hyperv1.ControlPlaneComponent{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.HCP.Namespace, Name: name}, found)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return written, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ControlPlaneComponent %s: %w", name, err)
+	}
+	if written != nil {
+		age, err := resourceversion.CompareResourceVersion(written.ResourceVersion, found.ResourceVersion)
+		if err == nil && age > 0 {
+			return written, nil
+		}
 	}
 	return found, nil
 }
