@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseversion"
 	"github.com/openshift/hypershift/support/skew"
 	"github.com/openshift/hypershift/support/supportedversions"
 	"github.com/openshift/hypershift/support/testenv"
@@ -57,7 +57,7 @@ func TestPublishVersions(t *testing.T) {
 // TestToldVersionsAreThoseThatRun checks that the published versions are exactly those that the operator accepts.
 func TestToldVersionsAreThoseThatRun(t *testing.T) {
 	takes := func(distribution releaseinfo.Distribution, minor string) error {
-		return release.Supported(releaseinfo.New("registry.example/release", releaseinfo.Payload{Version: minor + ".9", Distribution: distribution}), "")
+		return releaseversion.Supported(releaseinfo.New("registry.example/release", releaseinfo.Payload{Version: minor + ".9", Distribution: distribution}), "")
 	}
 	for distribution, beyond := range map[releaseinfo.Distribution][]string{
 		releaseinfo.OpenShift: {"3.11", "4.13"}, releaseinfo.Kubernetes: {"1.30", "0.9"},
@@ -69,7 +69,7 @@ func TestToldVersionsAreThoseThatRun(t *testing.T) {
 				g.Expect(takes(distribution, minor)).To(Succeed())
 			}
 			g.Expect(slices.IsSortedFunc(told, func(a, b string) int {
-				if release.AtLeast(a+".0", b+".0") {
+				if releaseversion.AtLeast(a+".0", b+".0") {
 					return -1
 				}
 				return 1

@@ -98,7 +98,7 @@ func (f *follower) run(ctx context.Context) error {
 		case <-again:
 		}
 		again = nil
-		if err := f.heed(ctx, latest); err != nil {
+		if err := f.applyAnnotations(ctx, latest); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -142,9 +142,9 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 	}
 }
 
-// heed applies the annotations of the Node, and reports the result on the Node. It is retried after an error. An
+// applyAnnotations applies the annotations of the Node, and reports the result on the Node. It is retried after an error. An
 // unreachable address does not block a new configuration.
-func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
+func (f *follower) applyAnnotations(ctx context.Context, now cluster.Annotations) error {
 	moved := f.move(ctx, now)
 	return errors.Join(moved, f.configure(ctx, now))
 }

@@ -110,22 +110,22 @@ func without(files map[string]string) map[string]string {
 func TestFollow(t *testing.T) {
 	t.Run("When no configuration is desired, it should report the current configuration once", func(t *testing.T) {
 		m, f := newNode(t)
-		m.Expect(m.heed(f)).To(Succeed())
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.Expect(m.guest.patches).To(Equal([]string{"Done old"}))
 	})
 	t.Run("When another configuration is desired, it should apply it and report Done", func(t *testing.T) {
 		m, f := newNode(t)
 		m.want("new")
 		m.commands = nil
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.isNew()
 		m.Expect(m.guest.patches).To(Equal([]string{"Working old", "Done new"}))
 		m.Expect(m.guest.kubelet).To(Equal("kubelet of 2"))
 		m.Expect(m.images).To(Equal([]string{m.next.Pod.Name}), "its sandbox is there before the restart")
 		m.Expect(m.commands).To(ContainElements("systemctl disable --now own.service", "systemctl restart --no-block hypershift-containerd.service kubelet.service"))
 		m.Expect(m.commands).NotTo(ContainElement(ContainSubstring("reboot")))
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.Expect(m.guest.patches).To(HaveLen(2), "a settled machine writes nothing")
 		before := without(m.state())
 		m.mustRun()
@@ -140,7 +140,7 @@ func TestFollow(t *testing.T) {
 		m.images = []string{m.plan.Pod.Name}
 		pulls := m.registry.Requests()
 		m.want("new")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.Expect(m.registry.Requests()).To(Equal(pulls))
 		m.Expect(m.read("/etc/kubernetes/kubelet.yaml")).To(Equal("maxPods: 3\n"))
 		m.Expect(m.guest.patches).To(Equal([]string{"Working old", "Done new"}))
@@ -152,7 +152,7 @@ func TestFollow(t *testing.T) {
 		m.Expect(err).NotTo(HaveOccurred())
 		m.put(planPath, string(rest))
 		m.want("new")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.isNew()
 		m.Expect(m.read(nodeplan.UnitDir + "hypershift-node-agent.service")).To(Equal("Ignition's"))
 	})
@@ -160,7 +160,7 @@ func TestFollow(t *testing.T) {
 		m, f := newNode(t)
 		m.put(planPath, strings.Replace(m.read(planPath), `"configHash":"old",`, "", 1))
 		m.put(serverDir+"headers", m.read(serverDir+"headers")+"TargetConfigVersionHash: installed\n")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.Expect(m.guest.patches).To(Equal([]string{"Done installed"}))
 	})
 	t.Run("When the server has a newer node-agent, that program should continue the update", func(t *testing.T) {
@@ -169,11 +169,11 @@ func TestFollow(t *testing.T) {
 		became := errors.New("it is another program from here on")
 		f.become = func() error { return became }
 		m.want("new")
-		m.Expect(m.heed(f)).To(MatchError(became))
+		m.Expect(m.applyAnnotations(f)).To(MatchError(became))
 		m.Expect(m.read(nodeplan.Program)).To(Equal("a newer program"))
 		m.Expect(m.commands).To(ContainElement("node-agent.next --help"), "it is tried before")
 		f.become = func() error { t.Error("again"); return nil }
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.isNew()
 	})
 }
@@ -194,7 +194,7 @@ func TestRollBack(t *testing.T) {
 			tc.harm(m)
 			before := without(m.state())
 			m.want("new")
-			m.Expect(m.heed(f)).To(Succeed())
+			m.Expect(m.applyAnnotations(f)).To(Succeed())
 			if diff := cmp.Diff(before, without(m.state())); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -205,13 +205,13 @@ func TestRollBack(t *testing.T) {
 			m.Expect(m.commands).To(ContainElement("systemctl start --no-block own.service"))
 
 			patches := len(m.guest.patches)
-			m.Expect(m.heed(f)).To(Succeed())
+			m.Expect(m.applyAnnotations(f)).To(Succeed())
 			m.Expect(m.guest.patches).To(HaveLen(patches), "it is not tried again by itself")
 			delete(m.guest.annotations, stateAnnotation)
-			m.Expect(m.heed(f)).To(Succeed())
+			m.Expect(m.applyAnnotations(f)).To(Succeed())
 			m.Expect(m.guest.patches[patches:]).To(Equal([]string{"Working old", "RolledBack old"}), "who takes the answer away wants another attempt")
 			m.want("old")
-			m.Expect(m.heed(f)).To(Succeed())
+			m.Expect(m.applyAnnotations(f)).To(Succeed())
 			_, state, message = m.says()
 			m.Expect(state+message).To(Equal("Done"), "what is over is not told for ever")
 		})
@@ -226,7 +226,7 @@ func TestRollBack(t *testing.T) {
 			m.guest.kubelet, m.guest.broken = "", true
 		})
 		m.want("new")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		_, state, message := m.says()
 		m.Expect(state).To(Equal("Failed"))
 		m.Expect(message).To(And(ContainSubstring("rolled back"), ContainSubstring("with its previous configuration the kubelet")))
@@ -240,7 +240,7 @@ func TestRollBack(t *testing.T) {
 			m.guest.kubelet = "" // The kubelet hangs.
 		})
 		m.want("new")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		_, _, message := m.says()
 		m.Expect(message).To(ContainSubstring("was not Ready with kubelet kubelet of 2"))
 	})
@@ -271,7 +271,7 @@ func TestNotTaken(t *testing.T) {
 			m.want("new")
 			tc.harm(m)
 			before := inUse(m.state())
-			m.Expect(m.heed(f)).NotTo(Succeed())
+			m.Expect(m.applyAnnotations(f)).NotTo(Succeed())
 			if diff := cmp.Diff(before, inUse(m.state())); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -338,7 +338,7 @@ func TestCutOff(t *testing.T) {
 				t.Errorf("cut off on the way %s, after change %d, the Node says Done: %v", name, cut, err)
 			}
 			m.Expect(f.settle(t.Context())).To(Succeed())
-			m.Expect(m.heed(f)).To(Succeed())
+			m.Expect(m.applyAnnotations(f)).To(Succeed())
 			current, state, _ := m.says()
 			if broken {
 				m.Expect([]string{current, state}).To(Equal([]string{"old", "RolledBack"}), "cut off %s after change %d", name, cut)
@@ -372,7 +372,7 @@ func (m *machine) dies(f *follower) (died bool) {
 			died = true
 		}
 	}()
-	m.Expect(m.heed(f)).To(Succeed())
+	m.Expect(m.applyAnnotations(f)).To(Succeed())
 	return false
 }
 
@@ -381,7 +381,7 @@ func TestTooManyStarts(t *testing.T) {
 	m.want("new")
 	ctx, cancel := context.WithCancel(t.Context())
 	m.host.Run = stopAt(m.run, "systemctl restart --no-block hypershift-containerd.service kubelet.service", cancel)
-	m.Expect(f.heed(ctx, map[string]string{desiredAnnotation: "new"})).To(MatchError(context.Canceled))
+	m.Expect(f.applyAnnotations(ctx, map[string]string{desiredAnnotation: "new"})).To(MatchError(context.Canceled))
 	m.host.Run = m.run
 	for _, boot := range []string{"b", "c"} {
 		m.put("/proc/sys/kernel/random/boot_id", boot)
@@ -392,7 +392,7 @@ func TestTooManyStarts(t *testing.T) {
 	m.mustRun()
 	m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of the release"), "one that does so again and again does not stand the configuration")
 	m.Expect(f.settle(t.Context())).To(Succeed())
-	m.Expect(m.heed(f)).To(Succeed())
+	m.Expect(m.applyAnnotations(f)).To(Succeed())
 	_, state, message := m.says()
 	m.Expect(state + message).To(ContainSubstring("RolledBackconfiguration new was rolled back: the machine was started 3 times"))
 }
@@ -427,24 +427,28 @@ func TestNewKernelArguments(t *testing.T) {
 		m.Expect(do(ctx)).To(MatchError(context.Canceled))
 		m.host.Run = m.run
 	}
-	rebooted(func(ctx context.Context) error { return f.heed(ctx, map[string]string{desiredAnnotation: "new"}) })
+	rebooted(func(ctx context.Context) error {
+		return f.applyAnnotations(ctx, map[string]string{desiredAnnotation: "new"})
+	})
 	t.Run("When the machine reboots with the arguments, it should complete the new configuration", func(t *testing.T) {
 		m.put("/proc/sys/kernel/random/boot_id", "second\n")
 		m.put("/proc/cmdline", "quiet hugepages=4\n")
 		m.mustRun()
 		m.want("new")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		m.isNew()
 	})
 	t.Run("When a later configuration has no arguments, it should reboot the machine without them", func(t *testing.T) {
 		m.later(func(p *nodeplan.Plan) { p.ConfigHash = "third" })
-		rebooted(func(ctx context.Context) error { return f.heed(ctx, map[string]string{desiredAnnotation: "third"}) })
+		rebooted(func(ctx context.Context) error {
+			return f.applyAnnotations(ctx, map[string]string{desiredAnnotation: "third"})
+		})
 		m.Expect(m.host.Exists("/etc/default/grub.d/90-hypershift.cfg")).To(BeFalse())
 		m.put("/proc/sys/kernel/random/boot_id", "third\n")
 		m.put("/proc/cmdline", "quiet\n")
 		m.mustRun()
 		m.want("third")
-		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.applyAnnotations(f)).To(Succeed())
 		current, state, _ := m.says()
 		m.Expect(state + " " + current).To(Equal("Done third"))
 	})

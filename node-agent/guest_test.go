@@ -200,10 +200,10 @@ func (m *machine) follower() *follower {
 	}
 }
 
-// heed lets the follower process the annotations of its Node once.
-func (m *machine) heed(f *follower) error {
+// applyAnnotations lets the follower process the annotations of its Node once.
+func (m *machine) applyAnnotations(f *follower) error {
 	m.guest.mu.Lock()
 	now := maps.Clone(m.guest.annotations)
 	m.guest.mu.Unlock()
-	return f.heed(m.t.Context(), now)
+	return f.applyAnnotations(m.t.Context(), now)
 }

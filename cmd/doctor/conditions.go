@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/health"
 )
 
 // ownCauses are conditions that no component or pod explains: most are about what a user wrote. They are in the order in
@@ -29,25 +30,6 @@ var ReadyConditions = slices.Concat(ownCauses, []string{
 	string(hyperv1.HostedClusterAvailable),
 })
 
-// badWhenTrue lists conditions that report a problem when they are True.
-var badWhenTrue = []string{
-	string(hyperv1.HostedClusterDegraded), string(hyperv1.ClusterVersionFailing),
-}
-
-// watched lists further conditions that report a problem when they are False. Others describe progress or a choice.
-var watched = []string{
-	string(hyperv1.ReconciliationSucceeded), string(hyperv1.ValidProxyConfiguration),
-	string(hyperv1.UnmanagedEtcdAvailable),
-	string(hyperv1.ControlPlanePodsScheduled), string(hyperv1.EtcdMembersHealthy), string(hyperv1.EtcdDiskFast),
-	string(hyperv1.EtcdVolumesResized), string(hyperv1.KMSPluginAvailable), string(hyperv1.EtcdBackupSucceeded),
-	string(hyperv1.CertificatesValid), string(hyperv1.DataPlaneConnectionAvailable),
-	string(hyperv1.ControlPlaneConnectionAvailable),
-	string(hyperv1.ControlPlaneDataRetained), string(hyperv1.ClusterVersionSucceeding),
-	string(hyperv1.PlatformProviderSupported),
-	string(hyperv1.ValidIDPConfiguration), string(hyperv1.ExternalDNSReachable),
-	string(hyperv1.ConfigOperatorReconciliationSucceeded),
-}
-
 // firstUnmet returns the first of the conditions that exists and is not True. A False condition precedes those that are
 // only Unknown. A pause is not among them.
 func firstUnmet(conditions []metav1.Condition, inOrder []string) *metav1.Condition {
@@ -65,13 +47,16 @@ func firstUnmet(conditions []metav1.Condition, inOrder []string) *metav1.Conditi
 	return unknown
 }
 
-// further returns the other conditions that report a problem.
+// further returns the other conditions that report a fault. Those that are Unknown or report progress do not.
 func further(conditions []metav1.Condition) []metav1.Condition {
 	var bad []metav1.Condition
-	for _, c := range conditions {
-		if c.Status == metav1.ConditionTrue && slices.Contains(badWhenTrue, c.Type) ||
-			c.Status == metav1.ConditionFalse && slices.Contains(watched, c.Type) {
-			bad = append(bad, c)
+	for _, expected := range health.HostedCluster() {
+		if slices.Contains(ReadyConditions, expected.Type) {
+			continue
+		}
+		found := health.First(conditions, []health.Expectation{expected})
+		if found != nil && !found.Progress && found.Status != metav1.ConditionUnknown {
+			bad = append(bad, found.Condition)
 		}
 	}
 	return bad

@@ -44,7 +44,6 @@ const (
 	loosestLevelFlag = "loosest-pod-security-level"
 	baselineLevel    = "baseline"
 	rolloutsFlag     = "max-control-plane-rollouts"
-	defaultRollouts  = 10
 )
 
 // imageVariables maps the tags of --image-refs to the operator's environment variables.
@@ -112,6 +111,7 @@ type Options struct {
 	monitoringKinds   monitoringKinds
 	loosestLevel      string
 	rollouts          int
+	passRollouts      bool
 	certRotationScale time.Duration
 	extraEnv          map[string]string
 	excludeEtcd       bool
@@ -184,8 +184,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.loosestLevel, loosestLevelFlag, baselineLevel,
 		"how far the annotation "+hyperv1.PodSecurityAdmissionLabelOverrideAnnotation+" of a HostedCluster with an "+
 			"OpenShift release may loosen the Pod Security level of its control plane: privileged, baseline or restricted")
-	flags.IntVar(&o.rollouts, rolloutsFlag, defaultRollouts,
-		"how many control planes change at the same time after an upgrade of the operator; 0 for no limit")
+	flags.IntVar(&o.rollouts, rolloutsFlag, 0,
+		"how many control planes change at the same time after an upgrade of the operator; 0 for no limit (without the flag ten)")
 	flags.StringSliceVar((*[]string)(&o.apis), apisFlag, nil,
 		"optional APIs of the management cluster that are used: "+strings.Join(management.Groups(), ", ")+" (default: for install those that the cluster serves, for render none)")
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when operators of OpenShift releases rotate certificates; for tests, at most 24h. Clusters of Kubernetes releases use the annotation hypershift.openshift.io/certificate-validity instead")
@@ -227,19 +227,15 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--%s runs pods of the operator's image, which --development leaves out", virtualIPFlag)
 	}
 	o.monitoringKinds.set = flags.Changed(monitoringCRDsFlag)
-	if err := o.checkChoices(); err != nil {
-		return err
+	o.passRollouts = flags.Changed(rolloutsFlag)
+	for _, step := range []func() error{
+		o.checkChoices, o.completeParts, o.readFiles, func() error { return o.limits.Complete(o.image) }, o.checkDefaultRelease,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := o.completeParts(); err != nil {
-		return err
-	}
-	if err := o.readFiles(); err != nil {
-		return err
-	}
-	if err := o.limits.Complete(o.image); err != nil {
-		return err
-	}
-	return o.checkDefaultRelease()
+	return nil
 }
 
 func (o *Options) checkRanges() error {

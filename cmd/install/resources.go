@@ -240,7 +240,7 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.loosestLevel != baselineLevel {
 		args = append(args, "--"+loosestLevelFlag+"="+o.loosestLevel)
 	}
-	if o.rollouts != defaultRollouts {
+	if o.passRollouts {
 		args = append(args, fmt.Sprintf("--%s=%d", rolloutsFlag, o.rollouts))
 	}
 	if o.defaultingWebhook {

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 // nowhere is a registry that does not exist.
@@ -155,18 +156,18 @@ func TestOddVersions(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"When the running version is invalid, it should accept the OpenShift release", Supported(payload("4.20.0", releaseinfo.OpenShift), "nightly"), ""},
-		{"When only the build metadata differs, it should accept the release", Supported(payload("4.20.1+build.7", releaseinfo.OpenShift), "4.20.1"), ""},
-		{"When a release candidate is too old, it should return an error", Supported(payload("4.13.0-rc.9", releaseinfo.OpenShift), ""), "older than 4.14.0"},
-		{"When a cluster would go back from 5 to 4, it should suggest a release of the running minor", Supported(payload("4.23.9", releaseinfo.OpenShift), "5.1.0"), "choose a release of 5.1 or newer"},
-		{"When a control plane would skip two minors, it should report the number of minors", Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "1.31.9 to 1.34.0 spans 3: choose a release of 1.32 first"},
-		{"When a control plane would be downgraded, it should return no error because another check rejects it", Step(payload("1.31.0", releaseinfo.Kubernetes), "1.34.0"), ""},
-		{"When the running version is invalid, it should accept any step", Step(payload("1.34.0", releaseinfo.Kubernetes), "unknown"), ""},
-		{"When nodes run a candidate of the cluster's version, it should accept them", Newer("4.20.0-rc.1", "4.20.0"), ""},
-		{"When nodes run the final release and the cluster its candidate, it should return an error", Newer("4.20.0", "4.20.0-rc.1"), "upgrade the cluster first"},
-		{"When the nodes' version is invalid, it should accept them", Newer("nightly", "4.20.0"), ""},
-		{"When nodes on 4 lag behind a cluster on 5, it should count minors across majors", Skew("4.20.9", "5.1.0"), "more than 3 minor versions behind"},
-		{"When the nodes' version is invalid, it should report no version skew", Skew("nightly", "4.20.0"), ""},
+		{"When the running version is invalid, it should accept the OpenShift release", releaseversion.Supported(payload("4.20.0", releaseinfo.OpenShift), "nightly"), ""},
+		{"When only the build metadata differs, it should accept the release", releaseversion.Supported(payload("4.20.1+build.7", releaseinfo.OpenShift), "4.20.1"), ""},
+		{"When a release candidate is too old, it should return an error", releaseversion.Supported(payload("4.13.0-rc.9", releaseinfo.OpenShift), ""), "older than 4.14.0"},
+		{"When a cluster would go back from 5 to 4, it should suggest a release of the running minor", releaseversion.Supported(payload("4.23.9", releaseinfo.OpenShift), "5.1.0"), "choose a release of 5.1 or newer"},
+		{"When a control plane would skip two minors, it should report the number of minors", releaseversion.Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "1.31.9 to 1.34.0 spans 3: choose a release of 1.32 first"},
+		{"When a control plane would be downgraded, it should return no error because another check rejects it", releaseversion.Step(payload("1.31.0", releaseinfo.Kubernetes), "1.34.0"), ""},
+		{"When the running version is invalid, it should accept any step", releaseversion.Step(payload("1.34.0", releaseinfo.Kubernetes), "unknown"), ""},
+		{"When nodes run a candidate of the cluster's version, it should accept them", releaseversion.Newer("4.20.0-rc.1", "4.20.0"), ""},
+		{"When nodes run the final release and the cluster its candidate, it should return an error", releaseversion.Newer("4.20.0", "4.20.0-rc.1"), "upgrade the cluster first"},
+		{"When the nodes' version is invalid, it should accept them", releaseversion.Newer("nightly", "4.20.0"), ""},
+		{"When nodes on 4 lag behind a cluster on 5, it should count minors across majors", releaseversion.Skew("4.20.9", "5.1.0"), "more than 3 minor versions behind"},
+		{"When the nodes' version is invalid, it should report no version skew", releaseversion.Skew("nightly", "4.20.0"), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.want == "" {
@@ -177,12 +178,12 @@ func TestOddVersions(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(SameMinor("4.19.1", "5.19.1")).To(BeFalse())
-	g.Expect(SameMinor("0.0.1", "nonsense")).To(BeFalse(), "what is none is not version 0.0")
-	g.Expect(SameMinor("nonsense", "0.0.1")).To(BeFalse())
-	g.Expect(SameMinor("nonsense", "nonsense")).To(BeFalse())
-	g.Expect(Oldest("v1.9.0", "v1.10.0", "v1.10.0-rc.1")).To(Equal("1.9.0"), "numbers are compared, not letters")
-	g.Expect(Oldest("v1.10.0", "v1.10.0-rc.1")).To(Equal("1.10.0-rc.1"))
-	g.Expect(AtLeast("4.21.0-rc.1", "4.20.5")).To(BeTrue())
-	g.Expect(AtLeast("4.20.0", "nonsense")).To(BeFalse())
+	g.Expect(releaseversion.SameMinor("4.19.1", "5.19.1")).To(BeFalse())
+	g.Expect(releaseversion.SameMinor("0.0.1", "nonsense")).To(BeFalse(), "what is none is not version 0.0")
+	g.Expect(releaseversion.SameMinor("nonsense", "0.0.1")).To(BeFalse())
+	g.Expect(releaseversion.SameMinor("nonsense", "nonsense")).To(BeFalse())
+	g.Expect(releaseversion.Oldest("v1.9.0", "v1.10.0", "v1.10.0-rc.1")).To(Equal("1.9.0"), "numbers are compared, not letters")
+	g.Expect(releaseversion.Oldest("v1.10.0", "v1.10.0-rc.1")).To(Equal("1.10.0-rc.1"))
+	g.Expect(releaseversion.AtLeast("4.21.0-rc.1", "4.20.5")).To(BeTrue())
+	g.Expect(releaseversion.AtLeast("4.20.0", "nonsense")).To(BeFalse())
 }

@@ -10,6 +10,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+	"github.com/openshift/hypershift/support/releaseversion"
 	"github.com/openshift/hypershift/support/skew"
 )
 
@@ -38,7 +39,7 @@ func TestSupported(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			err := Supported(releaseinfo.New("image", releaseinfo.Payload{Version: tc.version, Distribution: tc.distribution}), tc.running)
+			err := releaseversion.Supported(releaseinfo.New("image", releaseinfo.Payload{Version: tc.version, Distribution: tc.distribution}), tc.running)
 			if tc.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -65,7 +66,7 @@ func TestLowestOperator(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			payload, err := releaseinfo.Read(image, "registry.example.com/release:1.36.3")
 			g.Expect(err).NotTo(HaveOccurred())
-			err = Supported(releaseinfo.New("image", payload), "")
+			err = releaseversion.Supported(releaseinfo.New("image", payload), "")
 			if want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -93,8 +94,8 @@ func TestSkew(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(Newer(tc.pool, tc.cluster) != nil).To(Equal(tc.newer))
-			g.Expect(Skew(tc.pool, tc.cluster) != nil).To(Equal(tc.far))
+			g.Expect(releaseversion.Newer(tc.pool, tc.cluster) != nil).To(Equal(tc.newer))
+			g.Expect(releaseversion.Skew(tc.pool, tc.cluster) != nil).To(Equal(tc.far))
 		})
 	}
 }
@@ -102,14 +103,14 @@ func TestSkew(t *testing.T) {
 func TestVersions(t *testing.T) {
 	g := NewWithT(t)
 	t.Run("When versions differ only in the patch, it should report the same minor", func(*testing.T) {
-		g.Expect(SameMinor("4.19.1", "4.19.7")).To(BeTrue())
-		g.Expect(SameMinor("4.19.1", "4.20.1")).To(BeFalse())
-		g.Expect(SameMinor("nonsense", "4.20.1")).To(BeFalse())
+		g.Expect(releaseversion.SameMinor("4.19.1", "4.19.7")).To(BeTrue())
+		g.Expect(releaseversion.SameMinor("4.19.1", "4.20.1")).To(BeFalse())
+		g.Expect(releaseversion.SameMinor("nonsense", "4.20.1")).To(BeFalse())
 	})
 	t.Run("When the version is a candidate of the requested version, it should count as that version", func(*testing.T) {
-		g.Expect(AtLeast("4.20.0-rc.3", "4.20.0")).To(BeTrue())
-		g.Expect(AtLeast("4.19.9", "4.20.0")).To(BeFalse())
-		g.Expect(AtLeast("nonsense", "4.20.0")).To(BeFalse())
+		g.Expect(releaseversion.AtLeast("4.20.0-rc.3", "4.20.0")).To(BeTrue())
+		g.Expect(releaseversion.AtLeast("4.19.9", "4.20.0")).To(BeFalse())
+		g.Expect(releaseversion.AtLeast("nonsense", "4.20.0")).To(BeFalse())
 	})
 }
 
@@ -156,7 +157,7 @@ func TestStep(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			err := Step(releaseinfo.New("image", releaseinfo.Payload{Version: tc.to, Distribution: tc.distribution}), tc.from)
+			err := releaseversion.Step(releaseinfo.New("image", releaseinfo.Payload{Version: tc.to, Distribution: tc.distribution}), tc.from)
 			if tc.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -168,10 +169,10 @@ func TestStep(t *testing.T) {
 
 func TestOldest(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Oldest("v1.32.0", "1.31.4", "", "nonsense")).To(Equal("1.31.4"))
-	g.Expect(Oldest("", "nonsense")).To(BeEmpty())
-	g.Expect(NextMinor("1.34.7")).To(Equal("1.35.0"))
-	g.Expect(NextMinor("nonsense")).To(BeEmpty())
+	g.Expect(releaseversion.Oldest("v1.32.0", "1.31.4", "", "nonsense")).To(Equal("1.31.4"))
+	g.Expect(releaseversion.Oldest("", "nonsense")).To(BeEmpty())
+	g.Expect(releaseversion.NextMinor("1.34.7")).To(Equal("1.35.0"))
+	g.Expect(releaseversion.NextMinor("nonsense")).To(BeEmpty())
 }
 
 func TestTaken(t *testing.T) {

@@ -52,7 +52,7 @@ func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machi
 	var heir, former *infrav1.MaasMachine
 	for i := range machines {
 		switch m := &machines[i]; {
-		case record.Heir != "" && string(m.UID) == record.Heir:
+		case record.Successor != "" && string(m.UID) == record.Successor:
 			heir = m
 		case machine.AllocationUID(m) == record.UID:
 			former = m

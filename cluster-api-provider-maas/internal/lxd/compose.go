@@ -20,9 +20,9 @@ type API interface {
 	DeleteMachine(ctx context.Context, systemID string) error
 }
 
-// Request converts a Wish and its placement to MAAS parameters. The zone must be explicit: otherwise MAAS uses the
+// ComposeRequest converts a Request and its placement to MAAS parameters. The zone must be explicit: otherwise MAAS uses the
 // default zone instead of the host's zone.
-func Request(w Wish, p Placement, host Host) maas.ComposeRequest {
+func ComposeRequest(w Request, p Placement, host Host) maas.ComposeRequest {
 	request := maas.ComposeRequest{Hostname: p.Hostname, Cores: w.Cores, MemoryMiB: w.MemoryMiB, Storage: fmt.Sprintf("root:%d", w.DiskGB),
 		Interfaces: w.Interfaces, Zone: &host.ZoneID, Pool: &host.PoolID}
 	if p.Store != "" {

@@ -37,12 +37,12 @@ func composed(t *testing.T, c *maas.Client, hostname string) (*maas.Machine, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	wish := with(small, func(w *lxd.Wish) { w.Store, w.Architecture = "nvme", "amd64" })
-	choice, refusal := lxd.Select(wish, lxd.Available(listed), now, nil, nil)
+	request := with(small, func(w *lxd.Request) { w.Store, w.Architecture = "nvme", "amd64" })
+	choice, refusal := lxd.Select(request, lxd.Available(listed), now, nil, nil)
 	if choice == nil {
 		t.Fatal(refusal.Message)
 	}
-	return c.ComposeMachine(t.Context(), choice.Host.ID, lxd.Request(wish, lxd.Placement{Hostname: hostname, Store: choice.Store}, choice.Host))
+	return c.ComposeMachine(t.Context(), choice.Host.ID, lxd.ComposeRequest(request, lxd.Placement{Hostname: hostname, Store: choice.Store}, choice.Host))
 }
 
 // TestComposeFindDelete runs the lifecycle of a virtual machine in MAAS.
@@ -198,25 +198,25 @@ func TestRefusedByTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := lxd.Available(listed)[0]
-	compose := func(change func(*lxd.Wish)) error {
+	compose := func(change func(*lxd.Request)) error {
 		t.Helper()
-		_, err := c.ComposeMachine(t.Context(), host.ID, lxd.Request(with(small, change), lxd.Placement{Hostname: "vm-1"}, host))
+		_, err := c.ComposeMachine(t.Context(), host.ID, lxd.ComposeRequest(with(small, change), lxd.Placement{Hostname: "vm-1"}, host))
 		if err == nil {
 			t.Fatal("MAAS composed")
 		}
 		return err
 	}
-	tooMany := compose(func(w *lxd.Wish) { w.Cores = 17 })
+	tooMany := compose(func(w *lxd.Request) { w.Cores = 17 })
 	if !lxd.OneHost(tooMany) || lxd.ReasonIn(tooMany.Error()) != lxd.ReasonInsufficientResources {
 		t.Errorf("more cores than the host has: %v", tooMany)
 	}
 	back := simtest.HostAway(t, s.Simulator, "h1")
-	if away := compose(func(*lxd.Wish) {}); !lxd.OneHost(away) {
+	if away := compose(func(*lxd.Request) {}); !lxd.OneHost(away) {
 		t.Errorf("a host that is away: %v", away)
 	}
 	back()
 	s.Change("metal1", func(m *inventory.Machine) { m.Hostname = "vm-1" })
-	if taken := compose(func(*lxd.Wish) {}); !maas.IsInvalid(taken) {
+	if taken := compose(func(*lxd.Request) {}); !maas.IsInvalid(taken) {
 		t.Errorf("a name that is taken, which is what keeps a try from making two: %v", taken)
 	}
 }
@@ -225,20 +225,20 @@ func TestRequestLeavesToMAAS(t *testing.T) {
 	t.Parallel()
 	host := lxd.Host{ZoneID: 0, PoolID: 0, Architectures: []string{"arm64/generic", "amd64/generic", "amd64/hwe"}}
 	for name, tc := range map[string]struct {
-		wish  lxd.Wish
-		place lxd.Placement
-		want  maas.ComposeRequest
+		request lxd.Request
+		place   lxd.Placement
+		want    maas.ComposeRequest
 	}{
-		"When no storage pool is selected, MAAS should select it": {with(small, func(w *lxd.Wish) { w.Architecture = "amd64/generic" }), lxd.Placement{Hostname: "vm-1"},
+		"When no storage pool is selected, MAAS should select it": {with(small, func(w *lxd.Request) { w.Architecture = "amd64/generic" }), lxd.Placement{Hostname: "vm-1"},
 			maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60", Architecture: "amd64/generic", Zone: ptr.To(0), Pool: ptr.To(0)}},
 		"When no architecture is requested, the request should leave it to MAAS": {small, lxd.Placement{Hostname: "vm-1"},
 			maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60", Zone: ptr.To(0), Pool: ptr.To(0)}},
-		"When several subarchitectures match, it should use the first one of the host": {with(small, func(w *lxd.Wish) { w.Architecture = "amd64" }), lxd.Placement{Hostname: "vm-1"},
+		"When several subarchitectures match, it should use the first one of the host": {with(small, func(w *lxd.Request) { w.Architecture = "amd64" }), lxd.Placement{Hostname: "vm-1"},
 			maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60", Architecture: "amd64/generic", Zone: ptr.To(0), Pool: ptr.To(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, lxd.Request(tc.wish, tc.place, host)); diff != "" {
+			if diff := cmp.Diff(tc.want, lxd.ComposeRequest(tc.request, tc.place, host)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

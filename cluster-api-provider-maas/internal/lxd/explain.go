@@ -19,7 +19,7 @@ type complaint struct {
 
 // explain counts the problems of the hosts: "3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9". The reason is the
 // first unmet constraint of the hosts that met the most constraints.
-func explain(w Wish, hosts []Host, constraints []constraint) Refusal {
+func explain(w Request, hosts []Host, constraints []constraint) Refusal {
 	if len(hosts) == 0 {
 		return Refusal{ReasonHostUnavailable, fmt.Sprintf("asked for %s, but MAAS has no LXD host on which it composes", w)}
 	}
@@ -66,7 +66,7 @@ func count(complaints []complaint) string {
 }
 
 // advice lists the available names if the request names something that no host has.
-func advice(reason string, w Wish, hosts []Host) string {
+func advice(reason string, w Request, hosts []Host) string {
 	switch reason {
 	case ReasonProfileNotFound:
 		return "; MAAS composes with LXD profile maas, or default if the project has no profile maas: remove the profile from the request, and choose a project " +

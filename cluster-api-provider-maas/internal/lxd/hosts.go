@@ -102,7 +102,7 @@ func (h *Host) take(p Placement) {
 
 // storeFor returns the storage pool for the disk: the requested one, else the default one, else the one with the most
 // free space. It reports whether the disk fits. If the host reports no pools, the name is the requested one.
-func (h *Host) storeFor(w Wish) (name string, room bool) {
+func (h *Host) storeFor(w Request) (name string, room bool) {
 	need := w.Size().DiskBytes
 	switch {
 	case len(h.Stores) == 0:

@@ -46,12 +46,12 @@ func TestExactFit(t *testing.T) {
 	preferred := func(free int64) func(*maas.VMHost) {
 		return stores(map[string]int64{"default": free, "nvme": 100e9})
 	}
-	named := with(small, func(w *lxd.Wish) { w.Store = "nvme" })
+	named := with(small, func(w *lxd.Request) { w.Store = "nvme" })
 	for name, tc := range map[string]struct {
-		wish  lxd.Wish
-		host  maas.VMHost
-		store string
-		takes bool
+		request lxd.Request
+		host    maas.VMHost
+		store   string
+		takes   bool
 	}{
 		"cores":                      {small, host("a", using(14, 0)), "", true},
 		"one core too few":           {small, host("a", using(15, 0)), "", false},
@@ -69,7 +69,7 @@ func TestExactFit(t *testing.T) {
 	} {
 		t.Run("When a host has just "+name+", it should report whether the disk fits", func(t *testing.T) {
 			t.Parallel()
-			choice, refusal := lxd.Select(tc.wish, lxd.Available([]maas.VMHost{tc.host}), now, nil, nil)
+			choice, refusal := lxd.Select(tc.request, lxd.Available([]maas.VMHost{tc.host}), now, nil, nil)
 			if (choice != nil) != tc.takes {
 				t.Fatalf("it takes the machine: %t; %s", choice != nil, refusal.Message)
 			}
@@ -156,7 +156,7 @@ func TestReservationsCount(t *testing.T) {
 // still counts.
 func TestReportedAt(t *testing.T) {
 	t.Parallel()
-	big := with(small, func(w *lxd.Wish) { w.Cores = 15 })
+	big := with(small, func(w *lxd.Request) { w.Cores = 15 })
 	composedNow := peer("1", "a", "az1", func(p *lxd.Peer) { p.Composed = now })
 	hosts := lxd.Available([]maas.VMHost{host("a")})
 	if choice, _ := lxd.Select(big, hosts, now, []lxd.Peer{composedNow}, nil); choice != nil {

@@ -20,21 +20,21 @@ func NewLedger() *Ledger { return &Ledger{places: map[string]Peer{}} }
 // Reserve selects a host for a machine UID and reserves its placement. The function read returns the peers in the
 // object cache; it runs under the lock. It must return every MaasMachine that has a placement: a missing MaasMachine
 // counts as deleted. Reserve returns the error of read.
-func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts []Host, asOf time.Time, read func() ([]Peer, error), avoid map[string]bool) (*Placement, *Choice, Refusal, error) {
+func (l *Ledger) Reserve(uid, hostname string, now time.Time, request Request, hosts []Host, asOf time.Time, read func() ([]Peer, error), avoid map[string]bool) (*Placement, *Choice, Refusal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	peers, err := read()
 	if err != nil {
 		return nil, nil, Refusal{}, err
 	}
-	choice, refusal := Select(wish, hosts, asOf, l.others(uid, peers), avoid)
+	choice, refusal := Select(request, hosts, asOf, l.others(uid, peers), avoid)
 	if choice == nil {
 		delete(l.places, uid)
 		return nil, nil, refusal, nil
 	}
 	p := Placement{Host: choice.Host.Name, HostID: choice.Host.ID, Zone: choice.Host.Zone, Project: choice.Host.Project, Hostname: hostname,
-		Cores: wish.Cores, MemoryMiB: wish.MemoryMiB, DiskGB: wish.DiskGB, Store: choice.Store, At: now}
-	l.places[uid] = Peer{UID: uid, Group: wish.Group, Placement: p}
+		Cores: request.Cores, MemoryMiB: request.MemoryMiB, DiskGB: request.DiskGB, Store: choice.Store, At: now}
+	l.places[uid] = Peer{UID: uid, Group: request.Group, Placement: p}
 	return &p, choice, Refusal{}, nil
 }
 

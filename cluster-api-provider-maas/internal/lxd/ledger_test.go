@@ -26,9 +26,9 @@ func newBench(t *testing.T, hosts ...maas.VMHost) *bench {
 }
 
 // place reserves a host for a machine while the cache shows these peers. It returns the host, or "" if none matches.
-func (b *bench) place(uid string, wish lxd.Wish, peers ...lxd.Peer) string {
+func (b *bench) place(uid string, request lxd.Request, peers ...lxd.Peer) string {
 	b.t.Helper()
-	place, choice, refusal, err := b.Reserve(uid, "vm-"+uid, now, wish, b.hosts, b.asOf, known(peers...), nil)
+	place, choice, refusal, err := b.Reserve(uid, "vm-"+uid, now, request, b.hosts, b.asOf, known(peers...), nil)
 	switch {
 	case err != nil:
 		b.t.Fatal(err)
@@ -41,7 +41,7 @@ func (b *bench) place(uid string, wish lxd.Wish, peers ...lxd.Peer) string {
 }
 
 // cores returns a request for n of the sixteen cores of a host.
-func cores(n int) lxd.Wish { return with(small, func(w *lxd.Wish) { w.Cores = n }) }
+func cores(n int) lxd.Request { return with(small, func(w *lxd.Request) { w.Cores = n }) }
 
 // bare returns a MaasMachine as the cache shows it before it has a placement.
 func bare(uid string) lxd.Peer { return lxd.Peer{UID: uid, Group: "p"} }
@@ -70,19 +70,19 @@ func TestPlaceIsWrittenDown(t *testing.T) {
 // or MAAS shows them.
 func TestEachPartIsReserved(t *testing.T) {
 	t.Parallel()
-	for name, wish := range map[string]lxd.Wish{
+	for name, request := range map[string]lxd.Request{
 		"cores":  cores(9),
-		"memory": with(small, func(w *lxd.Wish) { w.MemoryMiB = 40000 }),
-		"disk":   with(small, func(w *lxd.Wish) { w.DiskGB = 600 }),
-		"store":  with(small, func(w *lxd.Wish) { w.DiskGB, w.Store = 60, "nvme" }),
+		"memory": with(small, func(w *lxd.Request) { w.MemoryMiB = 40000 }),
+		"disk":   with(small, func(w *lxd.Request) { w.DiskGB = 600 }),
+		"store":  with(small, func(w *lxd.Request) { w.DiskGB, w.Store = 60, "nvme" }),
 	} {
 		t.Run("When a host has enough "+name+" for one machine, it should get only one", func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, host("a", stores(map[string]int64{"default": 1e12, "nvme": 100e9})))
-			if got := b.place("1", wish, bare("1"), bare("2")); got != "a" {
+			if got := b.place("1", request, bare("1"), bare("2")); got != "a" {
 				t.Fatalf("the first goes to %q", got)
 			}
-			if got := b.place("2", wish, bare("1"), bare("2")); got != "" {
+			if got := b.place("2", request, bare("1"), bare("2")); got != "" {
 				t.Errorf("the second overbooks %s", got)
 			}
 		})
@@ -158,7 +158,7 @@ func TestLeavingMeanwhile(t *testing.T) {
 // TestNewerPlaceCounts checks that the later of the cached entry and the annotation is used.
 func TestNewerPlaceCounts(t *testing.T) {
 	t.Parallel()
-	apart := func(w *lxd.Wish) { w.Apart = true }
+	apart := func(w *lxd.Request) { w.Apart = true }
 	shown := func(host string, at time.Time) lxd.Peer {
 		return peer("1", host, "az1", func(p *lxd.Peer) { p.At = at })
 	}

@@ -47,23 +47,23 @@ const (
 // with the most free resources. The name breaks ties. Hosts in avoid are selected last. The resources of a peer are
 // subtracted if the host data, read at asOf, does not include the peer. If the choice is nil, the Refusal holds the
 // reason.
-func Select(wish Wish, hosts []Host, asOf time.Time, peers []Peer, avoid map[string]bool) (*Choice, Refusal) {
+func Select(request Request, hosts []Host, asOf time.Time, peers []Peer, avoid map[string]bool) (*Choice, Refusal) {
 	hosts = reserved(hosts, asOf, peers)
-	siblings := countSiblings(wish.Group, peers)
-	constraints := wish.constraints(siblings)
+	siblings := countSiblings(request.Group, peers)
+	constraints := request.constraints(siblings)
 	fit := slices.DeleteFunc(slices.Clone(hosts), func(h Host) bool { return first(constraints, h) != nil })
 	if len(fit) == 0 {
-		return nil, explain(wish, hosts, constraints)
+		return nil, explain(request, hosts, constraints)
 	}
 	best := slices.MinFunc(fit, func(a, b Host) int {
 		return cmp.Or(
 			compareBool(avoid[a.Name], avoid[b.Name]),
 			cmp.Compare(siblings.zones[a.Zone], siblings.zones[b.Zone]),
 			cmp.Compare(siblings.hosts[a.Name], siblings.hosts[b.Name]),
-			cmp.Compare(b.leftAfter(wish), a.leftAfter(wish)),
+			cmp.Compare(b.leftAfter(request), a.leftAfter(request)),
 			strings.Compare(a.Name, b.Name))
 	})
-	store, _ := best.storeFor(wish)
+	store, _ := best.storeFor(request)
 	return &Choice{best, store}, Refusal{}
 }
 
@@ -108,7 +108,7 @@ func countSiblings(group string, peers []Peer) counts {
 }
 
 // leftAfter returns the free share of cores or memory, whichever is smaller, after placing the machine on the host.
-func (h *Host) leftAfter(w Wish) float64 {
+func (h *Host) leftAfter(w Request) float64 {
 	left := h.Free.minus(w.Size())
 	return min(share(left.Cores, h.Total.Cores), share(left.MemoryMiB, h.Total.MemoryMiB))
 }
@@ -130,7 +130,7 @@ type constraint struct {
 
 // constraints returns the requirements in the order in which they are checked. Those that more resources would not fix
 // come first.
-func (w Wish) constraints(siblings counts) []constraint {
+func (w Request) constraints(siblings counts) []constraint {
 	return []constraint{
 		{ReasonHostUnavailable, func(h Host) (string, string) {
 			return unless(w.VMHost == "" || h.Name == w.VMHost, "not named "+w.VMHost)
@@ -177,11 +177,11 @@ func (w Wish) constraints(siblings counts) []constraint {
 	}
 }
 
-func (w Wish) ofArchitecture(have string) bool {
+func (w Request) ofArchitecture(have string) bool {
 	return have == w.Architecture || strings.HasPrefix(have, w.Architecture+"/")
 }
 
-func (w Wish) tagged(h Host) (string, string) {
+func (w Request) tagged(h Host) (string, string) {
 	for _, tag := range w.Tags {
 		if !slices.Contains(h.Tags, tag) {
 			return without(false, "lack", "tag "+tag)

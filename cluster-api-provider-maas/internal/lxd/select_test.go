@@ -55,9 +55,9 @@ func peer(uid, host, zone string, change ...func(*lxd.Peer)) lxd.Peer {
 
 func unreported(p *lxd.Peer) { p.Composed = time.Time{} }
 
-var small = lxd.Wish{Cores: 2, MemoryMiB: 4096, DiskGB: 60, Group: "p"}
+var small = lxd.Request{Cores: 2, MemoryMiB: 4096, DiskGB: 60, Group: "p"}
 
-func with(w lxd.Wish, change func(*lxd.Wish)) lxd.Wish {
+func with(w lxd.Request, change func(*lxd.Request)) lxd.Request {
 	change(&w)
 	return w
 }
@@ -65,11 +65,11 @@ func with(w lxd.Wish, change func(*lxd.Wish)) lxd.Wish {
 func TestSelect(t *testing.T) {
 	full := func(p *lxd.Peer) { p.Cores = 15; p.Composed = time.Time{} }
 	for name, tc := range map[string]struct {
-		wish  lxd.Wish
-		hosts []maas.VMHost
-		peers []lxd.Peer
-		avoid map[string]bool
-		want  string
+		request lxd.Request
+		hosts   []maas.VMHost
+		peers   []lxd.Peer
+		avoid   map[string]bool
+		want    string
 	}{
 		"When all hosts are equal, the name should break the tie":       {small, []maas.VMHost{host("b"), host("a")}, nil, nil, "a"},
 		"When one host has more free resources, it should be selected":  {small, []maas.VMHost{host("a", using(8, 0)), host("b", using(4, 0))}, nil, nil, "b"},
@@ -83,36 +83,36 @@ func TestSelect(t *testing.T) {
 		"When an attempt failed on the only host, it should be selected again": {small, []maas.VMHost{host("a")}, nil, map[string]bool{"a": true}, "a"},
 		"When reservations fill a host, another host should be selected": {small, []maas.VMHost{host("a"), host("b", using(8, 0))},
 			[]lxd.Peer{peer("1", "a", "az1", full, func(p *lxd.Peer) { p.Group = "q" })}, nil, "b"},
-		"When MAAS already reports a reserved machine, it should not count twice": {with(small, func(w *lxd.Wish) { w.Cores = 8 }), []maas.VMHost{host("a", using(8, 0))},
+		"When MAAS already reports a reserved machine, it should not count twice": {with(small, func(w *lxd.Request) { w.Cores = 8 }), []maas.VMHost{host("a", using(8, 0))},
 			[]lxd.Peer{peer("1", "a", "az1", func(p *lxd.Peer) { p.Cores = 8 })}, nil, "a"},
-		"When MAAS over-commits cores, more cores should be available":            {with(small, func(w *lxd.Wish) { w.Cores = 20 }), []maas.VMHost{host("a", using(12, 0), func(h *maas.VMHost) { h.CPUOverCommitRatio = 2 })}, nil, nil, "a"},
-		"When MAAS over-commits memory, more memory should be available":          {with(small, func(w *lxd.Wish) { w.MemoryMiB = 80000 }), []maas.VMHost{host("a", using(0, 40000), func(h *maas.VMHost) { h.MemoryOverCommitRatio = 2 })}, nil, nil, "a"},
-		"When a host reserves memory for itself, less memory should be available": {with(small, func(w *lxd.Wish) { w.MemoryMiB = 60000 }), []maas.VMHost{host("a", func(h *maas.VMHost) { h.MemoryOverCommitRatio = 0.9 }), host("b", using(12, 0))}, nil, nil, "b"},
+		"When MAAS over-commits cores, more cores should be available":            {with(small, func(w *lxd.Request) { w.Cores = 20 }), []maas.VMHost{host("a", using(12, 0), func(h *maas.VMHost) { h.CPUOverCommitRatio = 2 })}, nil, nil, "a"},
+		"When MAAS over-commits memory, more memory should be available":          {with(small, func(w *lxd.Request) { w.MemoryMiB = 80000 }), []maas.VMHost{host("a", using(0, 40000), func(h *maas.VMHost) { h.MemoryOverCommitRatio = 2 })}, nil, nil, "a"},
+		"When a host reserves memory for itself, less memory should be available": {with(small, func(w *lxd.Request) { w.MemoryMiB = 60000 }), []maas.VMHost{host("a", func(h *maas.VMHost) { h.MemoryOverCommitRatio = 0.9 }), host("b", using(12, 0))}, nil, nil, "b"},
 		"When a host is not composable, it should not be selected":                {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Capabilities = []string{"over_commit"} }), host("b", using(12, 0))}, nil, nil, "b"},
-		"When a resource pool is requested, a host of that pool should be selected": {with(small, func(w *lxd.Wish) { w.ResourcePool = "gold" }),
+		"When a resource pool is requested, a host of that pool should be selected": {with(small, func(w *lxd.Request) { w.ResourcePool = "gold" }),
 			[]maas.VMHost{host("a"), host("b", using(12, 0), func(h *maas.VMHost) { h.Pool.Name = "gold" })}, nil, nil, "b"},
-		"When an architecture is requested, a host of that architecture should be selected": {with(small, func(w *lxd.Wish) { w.Architecture = "arm64" }),
+		"When an architecture is requested, a host of that architecture should be selected": {with(small, func(w *lxd.Request) { w.Architecture = "arm64" }),
 			[]maas.VMHost{host("a"), host("b", using(12, 0), func(h *maas.VMHost) { h.Architectures = []string{"arm64/generic"} })}, nil, nil, "b"},
-		"When several zones are allowed, the one with the fewest siblings should be selected": {with(small, func(w *lxd.Wish) { w.Zones = []string{"az2", "az3"} }),
+		"When several zones are allowed, the one with the fewest siblings should be selected": {with(small, func(w *lxd.Request) { w.Zones = []string{"az2", "az3"} }),
 			[]maas.VMHost{host("a"), host("b", in("az2")), host("c", in("az3"), using(12, 0))}, []lxd.Peer{peer("1", "b", "az2")}, nil, "c"},
 		"When a host is not an LXD host, it should not be selected":               {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Type = "virsh" }), host("b")}, nil, nil, "b"},
 		"When MAAS reports too little available, the host should not be selected": {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Available.Cores = 1 }), host("b")}, nil, nil, "b"},
-		"When hosts must have tags, only a host with these tags should be selected": {with(small, func(w *lxd.Wish) { w.Tags, w.NotTags = []string{"ssd"}, []string{"drain"} }),
+		"When hosts must have tags, only a host with these tags should be selected": {with(small, func(w *lxd.Request) { w.Tags, w.NotTags = []string{"ssd"}, []string{"drain"} }),
 			[]maas.VMHost{host("a", func(h *maas.VMHost) { h.Tags = []string{"ssd", "drain"} }), host("b"), host("c", func(h *maas.VMHost) { h.Tags = []string{"ssd"} })}, nil, nil, "c"},
 		"When a host is being drained, another host should be selected":                        {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Tags = []string{maas.DrainTag} }), host("b", using(13, 0))}, nil, nil, "b"},
-		"When anti-affinity is required and a host has no sibling, it should be selected":      {with(small, func(w *lxd.Wish) { w.Apart = true }), []maas.VMHost{host("a"), host("b", using(13, 0))}, []lxd.Peer{peer("1", "a", "az1")}, nil, "b"},
+		"When anti-affinity is required and a host has no sibling, it should be selected":      {with(small, func(w *lxd.Request) { w.Apart = true }), []maas.VMHost{host("a"), host("b", using(13, 0))}, []lxd.Peer{peer("1", "a", "az1")}, nil, "b"},
 		"When the default storage pool has room, it should be selected":                        {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 70e9, "nvme": 1e12}))}, nil, nil, "a default"},
 		"When the default storage pool is full, the one with the most room should be selected": {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 50e9, "hdd": 80e9, "nvme": 1e12}))}, nil, nil, "a nvme"},
 		"When reservations fill a storage pool, another one should be selected": {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 70e9, "hdd": 80e9}))},
 			[]lxd.Peer{peer("1", "a", "az1", unreported, func(p *lxd.Peer) { p.Store = "default" })}, nil, "a hdd"},
-		"When no host fits, the message should count what the hosts lack": {with(small, func(w *lxd.Wish) { w.MemoryMiB, w.Zones = 16384, []string{"az1"} }),
+		"When no host fits, the message should count what the hosts lack": {with(small, func(w *lxd.Request) { w.MemoryMiB, w.Zones = 16384, []string{"az1"} }),
 			[]maas.VMHost{host("a", using(0, 60000)), host("b", using(0, 60000)), host("c", in("az9"))}, nil, nil,
 			"InsufficientResources: asked for 2 cores, 16384 MiB of memory and a disk of 60 GB in zone az1; 3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9"},
 		"When there is no host, it should report that": {small, nil, nil, nil,
 			"HostUnavailable: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB, but MAAS has no LXD host on which it composes"},
-		"When no host has the storage pool, the message should list the existing ones": {with(small, func(w *lxd.Wish) { w.Store = "ceph" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e12}))}, nil, nil,
+		"When no host has the storage pool, the message should list the existing ones": {with(small, func(w *lxd.Request) { w.Store = "ceph" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e12}))}, nil, nil,
 			"StoragePoolNotFound: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 has no storage pool ceph; there are: default, nvme"},
-		"When no host matches the request, the message should say why for each": {with(small, func(w *lxd.Wish) {
+		"When no host matches the request, the message should say why for each": {with(small, func(w *lxd.Request) {
 			w.Project, w.ResourcePool, w.Architecture, w.Tags, w.NotTags = "", "gold", "arm64", []string{"ssd"}, []string{"slow"}
 		}), []maas.VMHost{
 			host("a"), host("b", func(h *maas.VMHost) { h.Pool.Name = "gold" }),
@@ -122,13 +122,13 @@ func TestSelect(t *testing.T) {
 			}),
 		}, nil, nil, "HostUnavailable: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB in resource pool gold on hosts with tags ssd; 4 hosts: " +
 			"1 is in resource pool default, 1 is of architecture amd64/generic, 1 lacks tag ssd, 1 has the unwanted tag slow"},
-		"When the storage pool is full, the message should say how much space is missing": {with(small, func(w *lxd.Wish) { w.Store = "nvme" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e9}))}, nil, nil,
+		"When the storage pool is full, the message should say how much space is missing": {with(small, func(w *lxd.Request) { w.Store = "nvme" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e9}))}, nil, nil,
 			"InsufficientResources: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 lacks 60 GB of disk in storage pool nvme"},
-		"When anti-affinity is required and every host has a sibling, it should report that": {with(small, func(w *lxd.Wish) { w.Apart = true }), []maas.VMHost{host("a")}, []lxd.Peer{peer("1", "a", "az1")}, nil,
+		"When anti-affinity is required and every host has a sibling, it should report that": {with(small, func(w *lxd.Request) { w.Apart = true }), []maas.VMHost{host("a")}, []lxd.Peer{peer("1", "a", "az1")}, nil,
 			"InsufficientResources: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 has a machine of the pool"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			choice, refusal := lxd.Select(tc.wish, lxd.Available(tc.hosts), now, tc.peers, tc.avoid)
+			choice, refusal := lxd.Select(tc.request, lxd.Available(tc.hosts), now, tc.peers, tc.avoid)
 			got := refusal.Reason + ": " + refusal.Message
 			if choice != nil {
 				got = choice.Host.Name
@@ -156,7 +156,7 @@ func TestReserveAtOnce(t *testing.T) {
 	}
 	for i := range 20 {
 		uid := fmt.Sprint(i)
-		place, _, refusal, _ := ledger.Reserve(uid, "vm-"+uid, now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, known(peers...), nil)
+		place, _, refusal, _ := ledger.Reserve(uid, "vm-"+uid, now, with(small, func(w *lxd.Request) { w.Cores = 4 }), lxd.Available(listed), now, known(peers...), nil)
 		if place == nil {
 			t.Fatalf("machine %d: %s", i, refusal.Message)
 		}
@@ -165,13 +165,13 @@ func TestReserveAtOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"h0": 4, "h1": 4, "h2": 4, "h3": 4, "h4": 4}, placed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if place, _, refusal, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, known(append(peers, lxd.Peer{UID: "20"})...), nil); place != nil {
+	if place, _, refusal, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Request) { w.Cores = 4 }), lxd.Available(listed), now, known(append(peers, lxd.Peer{UID: "20"})...), nil); place != nil {
 		t.Errorf("a 21st machine overbooks %s", place.Host)
 	} else if refusal.Reason != lxd.ReasonInsufficientResources {
 		t.Errorf("%s: %s", refusal.Reason, refusal.Message)
 	}
 	ledger.Forget("3")
-	if place, _, _, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, known(append(peers, lxd.Peer{UID: "20"})...), nil); place == nil {
+	if place, _, _, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Request) { w.Cores = 4 }), lxd.Available(listed), now, known(append(peers, lxd.Peer{UID: "20"})...), nil); place == nil {
 		t.Error("a place that was given up is not free")
 	}
 }
@@ -223,13 +223,13 @@ func TestReserveAfterRestart(t *testing.T) {
 // TestComposedMeanwhile checks that a list read after a machine was composed includes the machine. For an earlier
 // list, the reservation of the machine still counts.
 func TestComposedMeanwhile(t *testing.T) {
-	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Wish) { w.Cores = 8 })
+	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Request) { w.Cores = 8 })
 	peers := []lxd.Peer{{UID: "1"}, {UID: "2"}}
 	if place, _, _, _ := ledger.Reserve("1", "vm-1", now, big, lxd.Available([]maas.VMHost{host("a")}), now, known(peers...), nil); place == nil {
 		t.Fatal("the first machine has no place")
 	}
 	ledger.Composed("1", now.Add(time.Minute))
-	if place, _, _, _ := ledger.Reserve("2", "vm-2", now.Add(time.Minute), with(big, func(w *lxd.Wish) { w.Cores = 9 }), lxd.Available([]maas.VMHost{host("a")}), now, known(peers...), nil); place != nil {
+	if place, _, _, _ := ledger.Reserve("2", "vm-2", now.Add(time.Minute), with(big, func(w *lxd.Request) { w.Cores = 9 }), lxd.Available([]maas.VMHost{host("a")}), now, known(peers...), nil); place != nil {
 		t.Error("a list from before it was composed does not include it: the host is overbooked")
 	}
 	later := now.Add(2 * time.Minute)

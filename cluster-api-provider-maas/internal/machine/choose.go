@@ -21,7 +21,7 @@ import (
 // controller picks if some machines must not be allocated, if MAAS might compose a virtual machine, or if MAAS had no
 // machine a moment ago.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) {
-	r.heed(s)
+	r.excludeFailed(s)
 	if result, err := r.ensureAddress(ctx, s); err != nil {
 		return result, err
 	}

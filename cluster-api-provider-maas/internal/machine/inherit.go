@@ -40,7 +40,7 @@ func (r *Reconciler) inherit(ctx context.Context, s *scope) (ctrl.Result, error)
 // takeOver records the machine in this MaasMachine. It first writes the claim to the record, so that only one of
 // several candidates succeeds.
 func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, record reservation.Record) error {
-	record.Heir = string(s.machine.UID)
+	record.Successor = string(s.machine.UID)
 	if err := r.reserve(ctx, s, m.SystemID, record); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *Reconciler) heritage(ctx context.Context, s *scope) (string, reservatio
 	deployment, set := s.machine.Labels[clusterv1.MachineDeploymentNameLabel], s.machine.Labels[clusterv1.MachineSetNameLabel]
 	for _, id := range record.IDs(records) {
 		record := records[id]
-		free := record.Heir == "" || record.Heir == string(s.machine.UID) || record.Restored && !living[record.Heir]
+		free := record.Successor == "" || record.Successor == string(s.machine.UID) || record.Restored && !living[record.Successor]
 		if free && !used[record.UID] && record.For(deployment, set) {
 			return id, record, nil
 		}

@@ -90,8 +90,8 @@ func TestInheritIsSignedFirst(t *testing.T) {
 				t.Errorf("it is told as done: %v", err)
 			}
 			m := k.stored()
-			if got := reservation.Records.Of(k.storedCluster())["m1"]; got.Heir != tc.signed || deref(m.Spec.SystemID) != tc.held || m.Annotations[UIDAnnotation] != tc.uid {
-				t.Errorf("it is signed by %q, and has %q with the key of %q", got.Heir, deref(m.Spec.SystemID), m.Annotations[UIDAnnotation])
+			if got := reservation.Records.Of(k.storedCluster())["m1"]; got.Successor != tc.signed || deref(m.Spec.SystemID) != tc.held || m.Annotations[UIDAnnotation] != tc.uid {
+				t.Errorf("it is signed by %q, and has %q with the key of %q", got.Successor, deref(m.Spec.SystemID), m.Annotations[UIDAnnotation])
 			}
 			if k.site.Has("ready1").Owner != "" {
 				t.Error("another one is taken too")

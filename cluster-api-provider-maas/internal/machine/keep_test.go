@@ -352,7 +352,7 @@ func twoHeirs(t *testing.T, cfg *rest.Config) {
 	w.join("workers", "second", "new-2", infrav1.MaasMachineSpec{})
 	infra := w.cluster()
 	record := reservation.Records.Of(infra)[was]
-	record.Heir = string(w.machine("new-2").UID)
+	record.Successor = string(w.machine("new-2").UID)
 	w.Expect(reservation.Records.Set(infra, was, record)).To(Succeed())
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	w.passes("new-1", 2)

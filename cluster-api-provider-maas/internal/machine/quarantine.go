@@ -35,9 +35,9 @@ func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 	return errors.Join(err, encodeErr)
 }
 
-// heed sets aside the machines that failed recently, for this MaasMachine or another MaasMachine of the cluster. It
+// excludeFailed sets aside the machines that failed recently, for this MaasMachine or another MaasMachine of the cluster. It
 // also records the quarantined machines.
-func (r *Reconciler) heed(s *scope) {
+func (r *Reconciler) excludeFailed(s *scope) {
 	for _, f := range failuresOf(s.machine) {
 		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))
 	}

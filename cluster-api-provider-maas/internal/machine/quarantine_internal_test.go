@@ -91,7 +91,7 @@ func TestHeed(t *testing.T) {
 	recordFailure(t, k, "theirs", quarantine.Record{Last: simtest.Start.Add(-59 * time.Minute)})
 	recordFailure(t, k, "shared", quarantine.Record{Last: simtest.Start.Add(-time.Hour), Quarantined: true, Shared: true})
 	recordFailure(t, k, "unshared", quarantine.Record{Last: simtest.Start.Add(-time.Hour), Quarantined: true})
-	k.heed(k.scope)
+	k.excludeFailed(k.scope)
 	if diff := cmp.Diff(map[string]bool{"theirs": false, "shared": false, "unshared": true}, k.quarantined); diff != "" {
 		t.Errorf("in quarantine (-want +got):\n%s", diff)
 	}

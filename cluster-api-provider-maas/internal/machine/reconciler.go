@@ -133,7 +133,7 @@ type scope struct {
 	// Set by occupied: machines that must not be allocated because of siblings, and whether some of them may be Ready.
 	occupied  map[string]bool
 	contested bool
-	// Set by `heed`: quarantined machines that only this cluster knows about.
+	// Set by `excludeFailed`: quarantined machines that only this cluster knows about.
 	quarantined map[string]bool
 	// Set by own: the machine was released and allocated again for another owner.
 	lost bool

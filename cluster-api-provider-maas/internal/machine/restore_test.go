@@ -358,7 +358,7 @@ func heirGone(t *testing.T, cfg *rest.Config) {
 	w.look()
 	infra := w.cluster()
 	record := reservation.Records.Of(infra)[others[0]]
-	record.Heir = "gone"
+	record.Successor = "gone"
 	w.Expect(reservation.Records.Set(infra, others[0], record)).To(Succeed())
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	w.Expect(w.returns("others", "others-2")).To(Equal(others[0]))

@@ -187,11 +187,11 @@ func TestHeritage(t *testing.T) {
 		want     string
 	}{
 		"the machine is reserved for a successor":                                {record, nil, nil, "x"},
-		"it claimed the record before a crash":                                   {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
-		"another MaasMachine claimed the record":                                 {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"a MaasMachine that is gone claimed the record":                          {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
-		"another MaasMachine claimed a restored machine":                         {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"the successor of a restored machine is gone":                            {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, nil, "x"},
+		"it claimed the record before a crash":                                   {with(func(r *reservation.Record) { r.Successor = "self" }), nil, nil, "x"},
+		"another MaasMachine claimed the record":                                 {with(func(r *reservation.Record) { r.Successor = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"a MaasMachine that is gone claimed the record":                          {with(func(r *reservation.Record) { r.Successor = "a" }), nil, nil, ""},
+		"another MaasMachine claimed a restored machine":                         {with(func(r *reservation.Record) { r.Successor, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"the successor of a restored machine is gone":                            {with(func(r *reservation.Record) { r.Successor, r.Restored = "a", true }), nil, nil, "x"},
 		"the machine is reserved for another pool":                               {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
 		"the reservation is of the same MachineSet":                              {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
 		"the reservation of a restored machine is of the same MachineSet":        {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},

@@ -62,17 +62,17 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 	if result, err := r.beforeVM(ctx, s); err != nil {
 		return result, err
 	}
-	wish, err := r.wish(ctx, s)
+	vmRequest, err := r.vmRequest(ctx, s)
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	hosts, asOf, err := r.hosts(ctx, s, wish)
+	hosts, asOf, err := r.hosts(ctx, s, vmRequest)
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
 	var refusals []string
 	for {
-		place, choice, refusal, err := r.places.Reserve(s.uid(), s.vmName(), r.Clock.Now().UTC(), wish, hosts, asOf,
+		place, choice, refusal, err := r.places.Reserve(s.uid(), s.vmName(), r.Clock.Now().UTC(), vmRequest, hosts, asOf,
 			func() ([]lxd.Peer, error) { return r.peers(ctx, s) }, r.avoided(s, hosts))
 		if err != nil {
 			return ctrl.Result{}, err
@@ -90,7 +90,7 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 			r.places.Forget(s.uid())
 			return ctrl.Result{}, err
 		}
-		vm, err := s.identity.Client.ComposeMachine(ctx, place.HostID, lxd.Request(wish, *place, choice.Host))
+		vm, err := s.identity.Client.ComposeMachine(ctx, place.HostID, lxd.ComposeRequest(vmRequest, *place, choice.Host))
 		if err == nil {
 			return r.composedVM(ctx, s, *place, vm.SystemID)
 		}
@@ -119,25 +119,25 @@ func (r *Reconciler) beforeVM(ctx context.Context, s *scope) (ctrl.Result, error
 	return ctrl.Result{}, r.noteUser(ctx, s)
 }
 
-// wish returns the request for a virtual machine, with the allowed zones. With a static address it includes an
+// vmRequest returns the request for a virtual machine, with the allowed zones. With a static address it includes an
 // interface on the subnet.
-func (r *Reconciler) wish(ctx context.Context, s *scope) (lxd.Wish, error) {
-	wish := lxd.WishOf(s.machine.Spec, s.infra)
-	wish.Group = group(s.machine)
+func (r *Reconciler) vmRequest(ctx context.Context, s *scope) (lxd.Request, error) {
+	vmRequest := lxd.RequestOf(s.machine.Spec, s.infra)
+	vmRequest.Group = group(s.machine)
 	if zone := s.zone(); zone != "" {
-		wish.Zones = []string{zone}
+		vmRequest.Zones = []string{zone}
 	} else if s.infra != nil {
-		wish.Zones = s.infra.Spec.FailureDomains
+		vmRequest.Zones = s.infra.Spec.FailureDomains
 	}
-	if s.subnet != nil && wish.Interfaces == "" {
-		wish.Interfaces = fmt.Sprintf("eth0:subnet=%d", s.subnet.ID)
+	if s.subnet != nil && vmRequest.Interfaces == "" {
+		vmRequest.Interfaces = fmt.Sprintf("eth0:subnet=%d", s.subnet.ID)
 	}
-	return wish, ctx.Err()
+	return vmRequest, ctx.Err()
 }
 
 // hosts returns the hosts on which MAAS can compose, and the time of the list. An error in reading a project matters
 // only if the request names a project.
-func (r *Reconciler) hosts(ctx context.Context, s *scope, wish lxd.Wish) ([]lxd.Host, time.Time, error) {
+func (r *Reconciler) hosts(ctx context.Context, s *scope, vmRequest lxd.Request) ([]lxd.Host, time.Time, error) {
 	listed, asOf, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll)
 	if maas.IsGone(err) {
 		return nil, asOf, nil // MAAS 4.0 no longer has VM hosts.
@@ -148,7 +148,7 @@ func (r *Reconciler) hosts(ctx context.Context, s *scope, wish lxd.Wish) ([]lxd.
 	hosts := lxd.Available(listed)
 	for i := range hosts {
 		hosts[i].Project, err = s.identity.Inventory.Project(ctx, hosts[i].ID)
-		if err != nil && wish.Project != "" {
+		if err != nil && vmRequest.Project != "" {
 			return nil, asOf, err
 		}
 	}

@@ -147,9 +147,9 @@ func TestWish(t *testing.T) {
 	} {
 		k := composer(t, "admin")
 		tc.change(k)
-		wish, err := k.wish(t.Context(), k.scope)
-		if err != nil || !slices.Equal(wish.Zones, tc.zones) || wish.Interfaces != tc.interfaces || wish.Group != group(k.machine) || wish.Group == "" {
-			t.Errorf("when %s, it is wished for %+v, %v", name, wish, err)
+		vmRequest, err := k.vmRequest(t.Context(), k.scope)
+		if err != nil || !slices.Equal(vmRequest.Zones, tc.zones) || vmRequest.Interfaces != tc.interfaces || vmRequest.Group != group(k.machine) || vmRequest.Group == "" {
+			t.Errorf("when %s, it is wished for %+v, %v", name, vmRequest, err)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestHostsAsListed(t *testing.T) {
 	} {
 		k := composer(t, "admin")
 		simtest.Fault(t, k.site.Simulator, tc.rule)
-		hosts, asOf, err := k.hosts(t.Context(), k.scope, lxd.Wish{Project: tc.project})
+		hosts, asOf, err := k.hosts(t.Context(), k.scope, lxd.Request{Project: tc.project})
 		if len(hosts) != tc.n || (err != nil) != tc.fails || tc.n > 0 && !asOf.Equal(simtest.Start) {
 			t.Errorf("when %s, there are %d, %v", name, len(hosts), err)
 		}

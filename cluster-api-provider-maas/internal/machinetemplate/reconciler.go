@@ -58,8 +58,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if spec := template.Spec.Template.Spec; spec.IsLXD() {
-		wish := lxd.WishOf(spec, infra)
-		made := capacity(wish.Cores, wish.MemoryMiB, wish.Size().DiskBytes)
+		request := lxd.RequestOf(spec, infra)
+		made := capacity(request.Cores, request.MemoryMiB, request.Size().DiskBytes)
 		return ctrl.Result{}, upsert.Status(ctx, r.Client, template, func() { template.Status.Capacity = made })
 	}
 	request := placement.Of(template.Spec.Template.Spec)

@@ -37,8 +37,8 @@ type Record struct {
 	Set        string    `json:"set"`
 	Hostname   string    `json:"hostname,omitempty"`
 	Since      time.Time `json:"since"`
-	// Heir is the UID of the MaasMachine that claims the machine; empty without a claim.
-	Heir string `json:"heir,omitempty"`
+	// Successor is the UID of the MaasMachine that claims the machine; empty without a claim.
+	Successor string `json:"heir,omitempty"`
 	// Restored is true for a machine that runs as a node of a lost cluster that is restored. Its reservation has no
 	// timeout.
 	Restored bool `json:"restored,omitempty"`

@@ -44,7 +44,7 @@ func TestFor(t *testing.T) {
 func TestRecordsSurvive(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{}
-	want := reservation.Record{UID: "u", Deployment: "p", Set: "p-1", Hostname: "mole", Since: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Heir: "h", Restored: true}
+	want := reservation.Record{UID: "u", Deployment: "p", Set: "p-1", Hostname: "mole", Since: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Successor: "h", Restored: true}
 	if err := reservation.Records.Set(infra, "a", want); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package hostedcluster
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,61 +19,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
-	"github.com/openshift/hypershift/support/phase"
 )
-
-// marked returns the names of phases, with * for a critical phase and ~ for one that runs while the cluster is paused.
-func marked(phases []phase.Phase[*scope]) (all []string) {
-	for _, p := range phases {
-		name := p.Name
-		if p.Critical {
-			name += "*"
-		}
-		if p.WhilePaused {
-			name += "~"
-		}
-		all = append(all, name)
-	}
-	return all
-}
-
-// TestPhases checks the order of the phases. Phases that others depend on are critical. Credentials of the guest's
-// users come before validation, and phases that need a registry come late.
-func TestPhases(t *testing.T) {
-	r := &Reconciler{}
-	theirs := withScope(func(s *scope) { s.refused = "it is theirs" })
-	for name, tc := range map[string]struct{ got, want []string }{
-		"When a cluster is not deleted, it should run these phases": {marked(r.phases(withScope())), []string{
-			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "failing pods", "pull secret*", "platform credentials",
-			"secret encryption*", "audit webhook", "SSH key", "additional trust bundle", "service account signing key", "etcd client certificate",
-			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "pod networks*", "hosted control plane*",
-			"issuer of service accounts", "connection of nodes", "release payload*", "pod security", "default requests",
-			"network policies",
-			"platform monitoring", "rights to sign break-glass certificates",
-			"right to read how extension API servers authenticate", "CAs that the payload's operators trust", "signer of backups",
-			"turn after an upgrade of the operator*",
-			"control-plane-operator",
-			"config operator rights", "restart with a new certificate", "Cluster API cluster", "Cluster API manager",
-			"Cluster API provider", "unused copies",
-			"Route of the ignition-server",
-		}},
-		"When the namespace belongs to another cluster, it should only report that": {marked(r.phases(theirs)), []string{"control plane namespace~"}},
-		"When a cluster is deleted, each step should wait for the previous one": {marked(r.deletion(withScope())), []string{
-			"deleting the pause of the cluster*", "deleting the node pools*", "deleting the machines*", "deleting the machines without Cluster*",
-			"deleting the managers of machines*", "deleting the platform credentials*", "deleting the connection of nodes*",
-			"deleting the hosted control plane*", "deleting the issuer of service accounts*", "deleting the control plane namespace*",
-			"deleting the cluster-wide rights*", "grace period*",
-		}},
-		"When a cluster is deleted and the namespace belongs to another cluster, it should keep the namespace": {marked(r.deletion(theirs)),
-			[]string{"deleting the node pools*", "deleting the cluster-wide rights*"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-		})
-	}
-}
 
 func TestPrepare(t *testing.T) {
 	t.Run("When a cluster has no IDs, it should get unique ones", func(t *testing.T) {

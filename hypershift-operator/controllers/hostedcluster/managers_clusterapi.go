@@ -13,10 +13,10 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/releaseversion"
 	"github.com/openshift/hypershift/support/tlsprofile"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -48,15 +48,15 @@ func (s *scope) capiManager() *component.Component {
 func (s *scope) adaptCAPIManager(_ context.Context, cluster *component.Scope, deployment *appsv1.Deployment) error {
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	version, traits := s.release.Version(), s.distribution()
-	if release.AtLeast(version, traits.PreflightChecksGate) {
+	if releaseversion.AtLeast(version, traits.PreflightChecksGate) {
 		// These checks require a control plane that Cluster API manages.
 		container.Args = append(container.Args, "--feature-gates=MachineSetPreflightChecks=false")
 	}
-	if release.AtLeast(version, traits.CRDMigrationPhases) {
+	if releaseversion.AtLeast(version, traits.CRDMigrationPhases) {
 		// CRDs belong to the entire management cluster; the installer migrates them.
 		container.Args = append(container.Args, "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields")
 	}
-	if release.AtLeast(version, traits.TLSFlags) {
+	if releaseversion.AtLeast(version, traits.TLSFlags) {
 		tls := tlsprofile.Of(cluster.HCP)
 		flags := component.Flags(container.Args)
 		flags.SetUnlessEmpty("tls-min-version", tls.MinVersion)

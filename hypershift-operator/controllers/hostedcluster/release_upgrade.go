@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 // reasonNodesTooOld is a reason of the condition ClusterVersionUpgradeable.
@@ -86,9 +87,9 @@ func (s *scope) versionFault(wanted images) error {
 	if !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		from = at.started
 	}
-	fault := release.Supported(s.wantedControlPlane, from)
+	fault := releaseversion.Supported(s.wantedControlPlane, from)
 	if fault == nil && s.moves(wanted) {
-		fault = release.Step(s.wantedControlPlane, at.reached)
+		fault = releaseversion.Step(s.wantedControlPlane, at.reached)
 	}
 	if fault != nil {
 		return fmt.Errorf("%s: %w", s.releaseField(), fault)
@@ -105,8 +106,8 @@ func (s *scope) nodeReleaseFault() error {
 		return fmt.Errorf("spec.controlPlaneRelease.image is a release of %s and spec.release.image one of %s: use the same distribution",
 			s.wantedControlPlane.Distribution(), s.wanted.Distribution())
 	}
-	fault := release.Supported(s.wanted, completedVersion(s.hc.Status.Version))
-	if to := s.wantedControlPlane.Version(); fault == nil && release.Newer(s.wanted.Version(), to) != nil {
+	fault := releaseversion.Supported(s.wanted, completedVersion(s.hc.Status.Version))
+	if to := s.wantedControlPlane.Version(); fault == nil && releaseversion.Newer(s.wanted.Version(), to) != nil {
 		fault = fmt.Errorf("version %s is newer than the %s of spec.controlPlaneRelease.image: raise that first", s.wanted.Version(), to)
 	}
 	if fault != nil {
@@ -135,7 +136,7 @@ func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images
 	switch {
 	case s.hcp == nil, !s.moves(wanted), at.reached == "", s.hc.Annotations[hyperv1.ForceUpgradeToAnnotation] == source:
 		return "", nil
-	case release.SameMinor(at.reached, to), release.SameMinor(at.started, to):
+	case releaseversion.SameMinor(at.reached, to), releaseversion.SameMinor(at.started, to):
 		return "", nil
 	}
 	why, err := r.whyNotNow(ctx, s, to)
@@ -174,7 +175,7 @@ func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distribu
 		if oldest == "" {
 			oldest = r.firstVersion(ctx, s, pool)
 		}
-		if release.Skew(oldest, to) != nil {
+		if releaseversion.Skew(oldest, to) != nil {
 			names = append(names, fmt.Sprintf("%s (%s)", pool.Name, oldest))
 		}
 	}
@@ -183,7 +184,7 @@ func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distribu
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("nodes would be more than %d minor versions behind a control plane of %s in the NodePools %s: upgrade these first",
-		release.MaxSkew, to, strings.Join(names, ", ")), nil
+		releaseversion.MaxSkew, to, strings.Join(names, ", ")), nil
 }
 
 // oldestNode returns the oldest version of a pool's nodes. It includes the version that the pool has reached, which
@@ -195,7 +196,7 @@ func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) strin
 			versions = append(versions, distribution.NodeVersion(node))
 		}
 	}
-	return release.Oldest(append(versions, pool.Status.Version)...)
+	return releaseversion.Oldest(append(versions, pool.Status.Version)...)
 }
 
 // firstVersion returns the version of the first nodes of a pool without nodes, because its machines may be created at
@@ -218,7 +219,7 @@ func (r *Reconciler) reportUpgradeable(ctx context.Context, s *scope) error {
 	if reported.Status != "True" {
 		return nil
 	}
-	pools, err := r.tooOld(ctx, s, s.distribution(), release.NextMinor(s.release.Version()))
+	pools, err := r.tooOld(ctx, s, s.distribution(), releaseversion.NextMinor(s.release.Version()))
 	if pools != "" {
 		s.reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "After the next minor version "+pools)
 	}

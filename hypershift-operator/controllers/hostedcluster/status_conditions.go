@@ -15,10 +15,10 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 // copied are the conditions that the control-plane-operator reports and the HostedCluster copies.
@@ -75,7 +75,7 @@ func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
 	}
 	if s.release != nil {
 		first, some := s.distribution().Reports[conditionType]
-		return some && !release.AtLeast(s.release.Version(), first)
+		return some && !releaseversion.AtLeast(s.release.Version(), first)
 	}
 	last := s.hc.Status.Conditions
 	return distributions.ReportedBySome(conditionType) && len(last) > 0 &&

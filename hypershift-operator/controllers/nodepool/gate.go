@@ -17,6 +17,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 // gate refuses a release that would make nodes newer than their control plane. It refuses a newer version than the
@@ -31,7 +32,7 @@ func (r *Reconciler) gate(ctx context.Context, s *scope) error {
 	if s.controlPlaneVersion, err = r.versionOfControlPlane(ctx, s); err != nil {
 		return err
 	}
-	return errors.Join(release.Supported(s.release, s.pool.Status.Version), release.Newer(s.release.Version(), s.controlPlaneVersion), r.inOrder(ctx, s))
+	return errors.Join(releaseversion.Supported(s.release, s.pool.Status.Version), releaseversion.Newer(s.release.Version(), s.controlPlaneVersion), r.inOrder(ctx, s))
 }
 
 // versionOfControlPlane returns the newest version that the control plane has completed, because until then its API
@@ -133,7 +134,7 @@ func completedVersion(hc *hyperv1.HostedCluster) string {
 // reportSkew reports whether nodes of the pool's release would be too far behind the control plane.
 func (s *scope) reportSkew() {
 	conditionType := hyperv1.NodePoolSupportedVersionSkewConditionType
-	if err := release.Skew(s.release.Version(), s.controlPlaneVersion); err != nil {
+	if err := releaseversion.Skew(s.release.Version(), s.controlPlaneVersion); err != nil {
 		s.reject(conditionType, hyperv1.NodePoolUnsupportedSkewReason, err.Error())
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 // globalConfig returns the part of the cluster's configuration that affects nodes, as an input of the pool's hash. It
@@ -40,7 +40,7 @@ func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits, 
 func tlsProfile(hc *hyperv1.HostedCluster, distribution distributions.Traits, version string) (string, error) {
 	configuration := hc.Spec.Configuration
 	if configuration == nil || configuration.APIServer == nil || configuration.APIServer.TLSSecurityProfile == nil ||
-		!release.AtLeast(version, distribution.NodeTLSProfile) {
+		!releaseversion.AtLeast(version, distribution.NodeTLSProfile) {
 		return "", nil
 	}
 	profile, err := json.Marshal(configuration.APIServer.TLSSecurityProfile)

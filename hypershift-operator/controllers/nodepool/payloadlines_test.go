@@ -22,10 +22,10 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 // allKinds contains one document of each kind that spec.config accepts with an OpenShift release, as a user writes it.
@@ -137,7 +137,7 @@ func TestTokenOfEveryLine(t *testing.T) {
 				"release": "registry.example/ocp-release:" + minor, "release-version": minor + ".1",
 				"pull-secret-hash": "217e580d", "additional-trust-bundle-hash": "f70119c9", "hc-configuration-hash": "77074ba4",
 			}
-			if release.AtLeast(minor+".1", "5.0.0") {
+			if releaseversion.AtLeast(minor+".1", "5.0.0") {
 				want["os-stream"] = "rhel-9"
 			}
 			got := map[string]string{}

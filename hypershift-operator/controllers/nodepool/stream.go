@@ -15,8 +15,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/releaseversion"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -39,7 +39,7 @@ func (s *scope) chooseStream(documents []string) (string, error) {
 		explicit = s.pool.Spec.OSImageStream.Name
 	}
 	streams := s.distribution().OSStreams
-	if !release.AtLeast(s.release.Version(), streams) { // No version is at least "".
+	if !releaseversion.AtLeast(s.release.Version(), streams) { // No version is at least "".
 		if explicit == streamRHEL10 && s.distribution().OwnOperators {
 			return "", fmt.Errorf("spec.osImageStream.name is %s, which needs OpenShift %s or newer, and the release is %s: "+
 				"set %s, or choose a newer release", explicit, streams, s.release.Version(), streamRHEL9)
@@ -85,7 +85,7 @@ func (s *scope) firstStream(runc bool) (string, error) {
 		return streamRHEL9, nil
 	case status.OSImageStream != nil:
 		return status.OSImageStream.Name, nil
-	case status.Version != "" && !release.AtLeast(status.Version, s.distribution().OSStreams):
+	case status.Version != "" && !releaseversion.AtLeast(status.Version, s.distribution().OSStreams):
 		return streamRHEL9, nil // The pool's previous nodes, of which none is left, ran a release with this stream only.
 	case s.installsStreams():
 		return streamRHEL10, nil

@@ -13,8 +13,8 @@ import (
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseversion"
 )
 
 const (
@@ -74,7 +74,7 @@ func reservable(p platform.Pool) error {
 	if placement == nil || placement.CapacityReservation == nil || version == nil || len(version.History) == 0 || p.Distribution() == releaseinfo.Kubernetes {
 		return nil
 	}
-	if runs := version.History[0].Version; runs != "" && !release.AtLeast(runs, firstReservations) {
+	if runs := version.History[0].Version; runs != "" && !releaseversion.AtLeast(runs, firstReservations) {
 		return fmt.Errorf("spec.platform.aws.placement.capacityReservation needs a cluster of OpenShift %s or newer, and this one is of %s: upgrade it, or leave the reservation out",
 			firstReservations, runs)
 	}

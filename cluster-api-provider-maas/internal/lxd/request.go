@@ -18,8 +18,8 @@ const (
 	bytesPerGB, bytesPerGiB       = 1_000_000_000, 1 << 30
 )
 
-// Wish is a request for a virtual machine and its host. Empty fields request nothing.
-type Wish struct {
+// Request is a request for a virtual machine and its host. Empty fields request nothing.
+type Request struct {
 	// Cores, MemoryMiB and DiskGB (10^9 bytes) are exact values.
 	Cores, MemoryMiB, DiskGB int
 	// Zones holds the allowed zones. The resource pool, architecture and tags apply to the host and the virtual machine.
@@ -36,11 +36,11 @@ type Wish struct {
 	Apart bool
 }
 
-// WishOf returns the request of a MaasMachine. lxdConfig takes precedence over lxd.vmConfig, and both over the defaults
+// RequestOf returns the request of a MaasMachine. lxdConfig takes precedence over lxd.vmConfig, and both over the defaults
 // of the cluster.
-func WishOf(spec infrav1.MaasMachineSpec, cluster *infrav1.MaasCluster) Wish {
+func RequestOf(spec infrav1.MaasMachineSpec, cluster *infrav1.MaasCluster) Request {
 	config, older := merged(spec.LXDConfig, defaultsOf(cluster)), vmConfigOf(spec.LXD)
-	return Wish{
+	return Request{
 		Cores:        max(spec.CPUs(), 1),
 		MemoryMiB:    max(spec.MemoryMiB(), leastMemoryMiB),
 		DiskGB:       diskGB(spec, config, older),
@@ -177,12 +177,12 @@ func nonEmpty(texts []string) []string {
 }
 
 // Size returns the resources that the virtual machine uses on a host.
-func (w Wish) Size() Size {
+func (w Request) Size() Size {
 	return Size{Cores: w.Cores, MemoryMiB: w.MemoryMiB, DiskBytes: int64(w.DiskGB) * bytesPerGB}
 }
 
 // String formats the request: "2 cores, 4096 MiB of memory and a disk of 60 GB".
-func (w Wish) String() string {
+func (w Request) String() string {
 	text := fmt.Sprintf("%s, %d MiB of memory and a disk of %d GB", condition.Count(w.Cores, "core"), w.MemoryMiB, w.DiskGB)
 	for _, part := range []string{
 		prefixed(" on host ", w.VMHost), prefixed(" in LXD project ", w.Project), prefixed(" in zone ", strings.Join(w.Zones, " or ")),

@@ -18,62 +18,62 @@ func size(text string) *infrav1.LXDStorage {
 	return &infrav1.LXDStorage{Size: ptr.To(intstr.Parse(text))}
 }
 
-func TestWishOf(t *testing.T) {
+func TestRequestOf(t *testing.T) {
 	clusterOf := func(config infrav1.LXDMachineConfig) *infrav1.MaasCluster {
 		return &infrav1.MaasCluster{Spec: infrav1.MaasClusterSpec{LXDConfig: &infrav1.LXDHostConfig{LXDMachineConfig: config}}}
 	}
 	upstream := func(config infrav1.VMConfig) *infrav1.LXDConfig { return &infrav1.LXDConfig{VMConfig: &config} }
-	least := lxd.Wish{Cores: 1, MemoryMiB: 1024, DiskGB: 60}
+	least := lxd.Request{Cores: 1, MemoryMiB: 1024, DiskGB: 60}
 	for name, tc := range map[string]struct {
 		spec    infrav1.MaasMachineSpec
 		cluster *infrav1.MaasCluster
-		want    lxd.Wish
+		want    lxd.Request
 	}{
 		"When no sizes are set, it should be the minimum of MAAS with the upstream default disk": {infrav1.MaasMachineSpec{}, nil, least},
 		"When sizes are set, they should be used": {infrav1.MaasMachineSpec{MinCPU: ptr.To(4), MinMemory: ptr.To(8192), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil,
-			lxd.Wish{Cores: 4, MemoryMiB: 8192, DiskGB: 20}},
-		"When a size has a unit, it should be parsed":                     {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 30 })},
-		"When a size is in GiB, it should be rounded up to GB":            {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20Gi")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 22 })},
-		"When the sizes have the other spelling, they should be used":     {infrav1.MaasMachineSpec{MinCPUAlias: ptr.To(4), MinMemoryInMB: ptr.To(8192)}, nil, with(least, func(w *lxd.Wish) { w.Cores, w.MemoryMiB = 4, 8192 })},
-		"When minDiskSize is larger than the storage size, it should win": {infrav1.MaasMachineSpec{MinDiskSize: ptr.To(100), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 100 })},
-		"When only the upstream fields are set, they should be used":      {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "old"})}, nil, with(least, func(w *lxd.Wish) { w.DiskGB, w.Store = 80, "old" })},
-		"When both lxd and lxdConfig are set, lxdConfig should win":       {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(60)}), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 20 })},
+			lxd.Request{Cores: 4, MemoryMiB: 8192, DiskGB: 20}},
+		"When a size has a unit, it should be parsed":                     {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Request) { w.DiskGB = 30 })},
+		"When a size is in GiB, it should be rounded up to GB":            {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20Gi")}}, nil, with(least, func(w *lxd.Request) { w.DiskGB = 22 })},
+		"When the sizes have the other spelling, they should be used":     {infrav1.MaasMachineSpec{MinCPUAlias: ptr.To(4), MinMemoryInMB: ptr.To(8192)}, nil, with(least, func(w *lxd.Request) { w.Cores, w.MemoryMiB = 4, 8192 })},
+		"When minDiskSize is larger than the storage size, it should win": {infrav1.MaasMachineSpec{MinDiskSize: ptr.To(100), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Request) { w.DiskGB = 100 })},
+		"When only the upstream fields are set, they should be used":      {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "old"})}, nil, with(least, func(w *lxd.Request) { w.DiskGB, w.Store = 80, "old" })},
+		"When both lxd and lxdConfig are set, lxdConfig should win":       {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(60)}), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil, with(least, func(w *lxd.Request) { w.DiskGB = 20 })},
 		"When only the MaasCluster sets lxdConfig, it should be the default": {infrav1.MaasMachineSpec{}, clusterOf(infrav1.LXDMachineConfig{Project: "p", Profile: "maas", VMHost: "h", AntiAffinity: infrav1.AntiAffinityRequired, Storage: size("25"), Network: &infrav1.LXDNetwork{Bridge: "br0"}}),
-			with(least, func(w *lxd.Wish) {
+			with(least, func(w *lxd.Request) {
 				w.Project, w.Profile, w.VMHost, w.Apart, w.DiskGB, w.Interfaces = "p", "maas", "h", true, 25, "eth0:name=br0"
 			})},
 		"When the machine and the MaasCluster set lxdConfig, the machine should win": {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Project: "own", AntiAffinity: infrav1.AntiAffinityPreferred}},
-			clusterOf(infrav1.LXDMachineConfig{Project: "p", AntiAffinity: infrav1.AntiAffinityRequired}), with(least, func(w *lxd.Wish) { w.Project = "own" })},
+			clusterOf(infrav1.LXDMachineConfig{Project: "p", AntiAffinity: infrav1.AntiAffinityRequired}), with(least, func(w *lxd.Request) { w.Project = "own" })},
 		"When the spec restricts the hosts, the request should contain the restrictions": {infrav1.MaasMachineSpec{ResourcePool: ptr.To("gold"), Arch: "arm64", Tags: []string{"ssd"}, NotTags: []string{"slow"}}, nil,
-			with(least, func(w *lxd.Wish) {
+			with(least, func(w *lxd.Request) {
 				w.ResourcePool, w.Architecture, w.Tags, w.NotTags = "gold", "arm64", []string{"ssd"}, []string{"slow"}
 			})},
 		"When a size is below the minimum of MAAS, it should become the minimum": {infrav1.MaasMachineSpec{MinCPU: ptr.To(0), MinMemory: ptr.To(512), MinDiskSize: ptr.To(5)}, nil, least},
 		"When a size is not a number, it should be ignored":                      {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("much")}}, nil, least},
 		"When the machine sets the storage pool and the MaasCluster the size, both should be used": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "own"}}},
-			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Wish) { w.Store, w.DiskGB = "own", 25 })},
+			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Request) { w.Store, w.DiskGB = "own", 25 })},
 		"When the machine sets the size and the MaasCluster the storage pool, both should be used": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("40")}},
-			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Wish) { w.Store, w.DiskGB = "theirs", 40 })},
+			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Request) { w.Store, w.DiskGB = "theirs", 40 })},
 		"When lxd and lxdConfig both set a storage pool, lxdConfig should win": {
-			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{StoragePool: "old"}), LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "new"}}}, nil, with(least, func(w *lxd.Wish) { w.Store = "new" })},
+			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{StoragePool: "old"}), LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "new"}}}, nil, with(least, func(w *lxd.Request) { w.Store = "new" })},
 		"When the machine sets a network, the MaasCluster's network should be ignored": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Devices: []string{"br1", "", "br2"}}}},
-			clusterOf(infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0"}}), with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br1;eth1:name=br2" })},
+			clusterOf(infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0"}}), with(least, func(w *lxd.Request) { w.Interfaces = "eth0:name=br1;eth1:name=br2" })},
 		"When the list of subnets has empty entries, they should be skipped": {
-			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: " , net-a,,net-b "})}, nil, with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:subnet=net-a;eth1:subnet=net-b" })},
+			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: " , net-a,,net-b "})}, nil, with(least, func(w *lxd.Request) { w.Interfaces = "eth0:subnet=net-a;eth1:subnet=net-b" })},
 		"When the MaasCluster has no lxdConfig, the defaults should apply": {infrav1.MaasMachineSpec{}, &infrav1.MaasCluster{}, least},
 		"When the machine sets its host and anti-affinity, the MaasCluster should not override them": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{VMHost: "own", Profile: "default", AntiAffinity: infrav1.AntiAffinityRequired}},
 			clusterOf(infrav1.LXDMachineConfig{VMHost: "theirs", Profile: "maas", AntiAffinity: infrav1.AntiAffinityPreferred}),
-			with(least, func(w *lxd.Wish) { w.VMHost, w.Profile, w.Apart = "own", "default", true })},
+			with(least, func(w *lxd.Request) { w.VMHost, w.Profile, w.Apart = "own", "default", true })},
 		"When subnets, a bridge and devices are set, each should become an interface": {
 			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: "net-a, net-b"}), LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0", Devices: []string{"br1"}}}}, nil,
-			with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br0,subnet=net-a;eth1:subnet=net-b;eth2:name=br1" })},
+			with(least, func(w *lxd.Request) { w.Interfaces = "eth0:name=br0,subnet=net-a;eth1:subnet=net-b;eth2:name=br1" })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, lxd.WishOf(tc.spec, tc.cluster)); diff != "" {
+			if diff := cmp.Diff(tc.want, lxd.RequestOf(tc.spec, tc.cluster)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -82,7 +82,7 @@ func TestWishOf(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	host := lxd.Host{ZoneID: 3, PoolID: 2, Architectures: []string{"arm64/generic", "amd64/generic"}}
-	got := lxd.Request(with(small, func(w *lxd.Wish) { w.Architecture, w.Interfaces = "amd64", "eth0:name=br0" }), lxd.Placement{Hostname: "vm-1", Store: "nvme"}, host)
+	got := lxd.ComposeRequest(with(small, func(w *lxd.Request) { w.Architecture, w.Interfaces = "amd64", "eth0:name=br0" }), lxd.Placement{Hostname: "vm-1", Store: "nvme"}, host)
 	want := maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60(nvme)", Interfaces: "eth0:name=br0", Architecture: "amd64/generic", Zone: ptr.To(3), Pool: ptr.To(2)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
