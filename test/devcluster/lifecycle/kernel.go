@@ -55,7 +55,7 @@ func removeKernelObjects(ctx context.Context, machines []string) error {
 	for _, name := range machines {
 		errs = append(errs, cgroup.Remove(ctx, filepath.Join(machine.DefaultCgroupParent, name)), network.RemoveNamespace(name))
 	}
-	return errors.Join(append(errs, removeLink(env.HostLink))...)
+	return errors.Join(append(errs, removeLink(env.HostLink), network.RemoveFolder())...)
 }
 
 // killInNamespace kills every process in the network namespace: supervised processes are in no machine's cgroup.

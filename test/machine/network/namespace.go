@@ -25,8 +25,8 @@ func EnsureNamespace(name string) error {
 	if err := RemoveNamespace(name); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(namespaceDir, 0o755); err != nil {
-		return fmt.Errorf("making network namespace %s: %w", name, err)
+	if err := shareFolder(); err != nil {
+		return fmt.Errorf("making network namespace %s (this needs root): %w", name, err)
 	}
 	if err := os.WriteFile(namespacePath(name), nil, 0o444); err != nil {
 		return fmt.Errorf("making network namespace %s: %w", name, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -74,6 +75,21 @@ func TestNamespaceLeftHalfMade(t *testing.T) {
 	t.Cleanup(func() { g.Expect(network.RemoveNamespace(left)).To(Succeed()) })
 	g.Expect(network.EnsureNamespace(left)).To(Succeed())
 	in(t, left, func(g *WithT) { g.Expect(interfaces(g)).To(Equal([]string{"lo"})) })
+}
+
+// TestNamespaceBesideIPNetns checks that `ip netns add`, which may mount the folder of namespaces over itself, keeps no
+// namespace from being removed.
+func TestNamespaceBesideIPNetns(t *testing.T) {
+	ip, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("there is no program ip")
+	}
+	newNamespaces(t, left)
+	g := NewWithT(t)
+	g.Expect(exec.CommandContext(t.Context(), ip, "netns", "add", right).Run()).To(Succeed())
+	t.Cleanup(func() { g.Expect(network.RemoveNamespace(right)).To(Succeed()) })
+	g.Expect(network.RemoveNamespace(left)).To(Succeed())
+	g.Expect("/run/netns/" + left).NotTo(BeAnExistingFile())
 }
 
 func TestDo(t *testing.T) {
