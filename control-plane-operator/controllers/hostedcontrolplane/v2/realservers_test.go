@@ -82,7 +82,7 @@ func newMachine(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client
 	binaries := findBinaries(t)
 	scope := newScope(hcp, objects...)
 	scope.Infra.API.Host = "127.0.0.1"
-	m := &machine{t: t, scope: withPKI(t, scope), root: t.TempDir(), binaries: binaries, ports: map[string]string{}}
+	m := &machine{t: t, scope: withPKI(t, scope), root: folderWithoutComma(t), binaries: binaries, ports: map[string]string{}}
 	for _, port := range []string{"2379", "2380", "2381", "6443", "10257", "10259"} {
 		m.ports[port] = strconv.Itoa(testenv.FreePort(t))
 	}
@@ -391,4 +391,16 @@ func (m *machine) useCluster() {
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// folderWithoutComma returns a temporary folder. t.TempDir contains the name of the subtest, whose comma would end the
+// path in flags that list files.
+func folderWithoutComma(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "control-plane-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
 }
