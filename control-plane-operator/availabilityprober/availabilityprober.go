@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -28,8 +29,9 @@ import (
 )
 
 const (
-	interval       = time.Second
+	interval       = 250 * time.Millisecond
 	requestTimeout = 10 * time.Second
+	connectTimeout = 2 * time.Second
 )
 
 type options struct {
@@ -55,7 +57,7 @@ func NewCommand() *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&o.target, "target", "", "URL that must answer with a 2xx status; its certificate is not verified")
+	cmd.Flags().StringVar(&o.target, "target", "", "URL that must answer with a 2xx status; its certificate is not verified. tcp://host:port must accept a connection")
 	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig for the checks that need a client")
 	cmd.Flags().StringArrayVar(&o.requiredAPIs, "required-api", nil, "API that must be served, as group,version,kind; may be repeated")
 	cmd.Flags().BoolVar(&o.infrastructure, "wait-for-infrastructure-resource", false, "Wait until the Infrastructure resource has a name")
@@ -76,10 +78,14 @@ func (o options) run(ctx context.Context) error {
 		return err
 	}
 	log := ctrl.Log.WithName("availability-prober")
+	var last string
 	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		for _, c := range checks {
 			if err := c.run(ctx); err != nil {
-				log.Info("Waiting", "for", c.name, "because", err.Error())
+				if because := err.Error(); because != last {
+					log.Info("Waiting", "for", c.name, "because", because)
+					last = because
+				}
 				return false, nil
 			}
 		}
@@ -127,6 +133,9 @@ func (o options) checks() ([]check, error) {
 //
 //nolint:gosec // see above
 func (o options) probe(ctx context.Context) error {
+	if address, ok := strings.CutPrefix(o.target, "tcp://"); ok {
+		return connect(ctx, address)
+	}
 	httpClient := &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 	}}
@@ -143,6 +152,15 @@ func (o options) probe(ctx context.Context) error {
 		return fmt.Errorf("it answered %s", response.Status)
 	}
 	return nil
+}
+
+func connect(ctx context.Context, address string) error {
+	dialer := net.Dialer{Timeout: connectTimeout}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }
 
 func parseAPI(text string) (schema.GroupVersionKind, error) {

@@ -4,6 +4,7 @@ package availabilityprober
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,6 +42,17 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		g.Expect(options{target: server.URL}.run(ctx)).NotTo(Succeed())
+	})
+	t.Run("When the target is a TCP port, it should wait until the port accepts connections", func(t *testing.T) {
+		g := NewWithT(t)
+		reserved, err := net.Listen("tcp", "127.0.0.1:0")
+		g.Expect(err).NotTo(HaveOccurred())
+		o := options{target: "tcp://" + reserved.Addr().String()}
+		g.Expect(o.run(t.Context())).To(Succeed())
+		g.Expect(reserved.Close()).To(Succeed())
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		g.Expect(o.run(ctx)).NotTo(Succeed())
 	})
 	wrong := map[string]struct {
 		o    options

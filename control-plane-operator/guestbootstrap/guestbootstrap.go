@@ -24,7 +24,7 @@ import (
 
 const (
 	bindingName    = "hcco-cluster-admin"
-	interval       = time.Second
+	interval       = 250 * time.Millisecond
 	requestTimeout = 10 * time.Second
 )
 

@@ -10,7 +10,7 @@
 //	enabled? --no--> delete all of it
 //	   | yes
 //	dependencies met? --no--> report WaitingForDependencies, touch nothing
-//	   | yes
+//	   | yes, or first start and the pods wait by themselves
 //	apply auxiliary manifests, then the workload --> report Available, RolloutComplete, version
 package component
 
@@ -129,8 +129,12 @@ type Options struct {
 	// images, and roll when the objects that they mount change. They get no other common settings of a control plane. Only
 	// Deployments and DaemonSets are supported.
 	Guest bool
-	// Prober makes pods wait for the API server before they start.
-	Prober *Prober
+	// WaitsFor returns the URL that pods wait for in an init container before they start, for example APIServerReady. The
+	// scheme is https, or tcp for a port that must accept connections. Nil, or an empty URL, adds no init container.
+	WaitsFor func(*hyperv1.HostedControlPlane) string
+	// WaitsInPod says that the pods wait for the dependencies by themselves. At the first start of a control plane, the
+	// component is then created together with its dependencies, so that nodes pull images and mount volumes meanwhile.
+	WaitsInPod bool
 }
 
 // Adapter changes one manifest to fit a hosted cluster.

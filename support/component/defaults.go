@@ -62,7 +62,7 @@ func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) 
 	}
 	c.setPodSpec(scope, &w.template.Spec)
 	setThrift(scope.HCP, &w.template.Spec)
-	c.injectProber(&w.template.Spec)
+	c.injectProber(scope.HCP, &w.template.Spec)
 	addTmp(w.template)
 	if err := c.setImages(scope, &w.template.Spec); err != nil {
 		return err

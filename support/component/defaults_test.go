@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -192,25 +191,6 @@ func TestThrift(t *testing.T) {
 			NewWithT(t).Expect(pod.Containers[0].Env).To(Equal(tc.want))
 		})
 	}
-}
-
-func TestProber(t *testing.T) {
-	g := NewWithT(t)
-	pod := rendered(t, nil, Options{Prober: &Prober{
-		KubeconfigVolume:          "keys",
-		RequiredAPIs:              []schema.GroupVersionKind{{Group: "config.openshift.io", Version: "v1", Kind: "DNS"}},
-		WaitForInfrastructure:     true,
-		WaitForClusterRoleBinding: "x",
-	}}).Spec.Template.Spec
-	g.Expect(pod.InitContainers).To(HaveLen(1))
-	prober := pod.InitContainers[0]
-	g.Expect(prober.Image).To(Equal("registry/op:latest"))
-	g.Expect(prober.ImagePullPolicy).To(Equal(corev1.PullAlways))
-	g.Expect(prober.Args).To(Equal([]string{
-		"--target=https://kube-apiserver:6443/readyz", "--kubeconfig=/var/kubeconfig/kubeconfig", "--required-api=config.openshift.io,v1,DNS",
-		"--wait-for-infrastructure-resource", "--wait-for-cluster-rolebinding=x",
-	}))
-	g.Expect(prober.VolumeMounts).To(ContainElement(HaveField("MountPath", "/var/kubeconfig")))
 }
 
 func TestRequestOverrides(t *testing.T) {

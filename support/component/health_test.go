@@ -134,6 +134,24 @@ func TestDependencyThatStartsToRollOut(t *testing.T) {
 	g.Expect(reported(t, before, second, "RolloutComplete")).To(Equal("False/WaitingForDependencies"))
 }
 
+// TestFirstStart checks that components whose pods wait for their dependencies are created together with them, and that
+// they follow in order in each later release.
+func TestFirstStart(t *testing.T) {
+	g := NewWithT(t)
+	first := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd"}}
+	s := newScope(first)
+	c := web(func(c *Component) { c.Name, c.Dependencies, c.WaitsInPod = "etcd-web", []string{"etcd"}, true })
+	g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+	g.Expect(gone(t, s, "web", &appsv1.Deployment{})).To(BeFalse())
+	g.Expect(reported(t, s, c, "RolloutComplete")).NotTo(ContainSubstring("WaitingForDependencies"))
+
+	first = get(t, s, "etcd", &hyperv1.ControlPlaneComponent{})
+	first.Status.Version = "1.35.0"
+	g.Expect(s.Client.Status().Update(t.Context(), first)).To(Succeed())
+	g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+	g.Expect(reported(t, s, c, "RolloutComplete")).To(Equal("False/WaitingForDependencies"))
+}
+
 // TestComponentsThatTheAPIServerNeeds checks that these components do not wait for the API server: otherwise no control
 // plane would start.
 func TestComponentsThatTheAPIServerNeeds(t *testing.T) {

@@ -148,16 +148,13 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
-func TestProberReadsItsKubeconfig(t *testing.T) {
-	prober := rendered(t, nil, Options{Prober: &Prober{KubeconfigVolume: "keys"}}).Spec.Template.Spec.InitContainers[0]
-	NewWithT(t).Expect(prober.VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: "keys", MountPath: "/var/kubeconfig", ReadOnly: true}))
-}
-
-// TestProberWithoutKubeconfig checks that a prober that only checks the API server's health gets no credentials.
-func TestProberWithoutKubeconfig(t *testing.T) {
+// TestProber checks that a prober gets no credentials.
+func TestProber(t *testing.T) {
 	g := NewWithT(t)
-	prober := rendered(t, nil, Options{Prober: &Prober{}}).Spec.Template.Spec.InitContainers[0]
-	g.Expect(prober.Args).To(HaveLen(1))
+	prober := rendered(t, nil, Options{WaitsFor: APIServerReady}).Spec.Template.Spec.InitContainers[0]
+	g.Expect(prober.Image).To(Equal("registry/op:latest"))
+	g.Expect(prober.ImagePullPolicy).To(Equal(corev1.PullAlways))
+	g.Expect(prober.Args).To(Equal([]string{"--target=https://kube-apiserver:6443/readyz"}))
 	for _, mount := range prober.VolumeMounts {
 		g.Expect(mount.MountPath).To(Equal("/tmp"))
 	}
@@ -166,8 +163,13 @@ func TestProberWithoutKubeconfig(t *testing.T) {
 	g.Expect(prober.Resources.Requests.Cpu().IsZero()).To(BeFalse())
 }
 
+func TestNothingToWaitFor(t *testing.T) {
+	nothing := func(*hyperv1.HostedControlPlane) string { return "" }
+	NewWithT(t).Expect(rendered(t, nil, Options{WaitsFor: nothing}).Spec.Template.Spec.InitContainers).To(BeEmpty())
+}
+
 func TestProberComesFirst(t *testing.T) {
-	d := renderedOf(t, chosenYAML, func(_ *Scope, c *Component) { c.Prober = &Prober{} })
+	d := renderedOf(t, chosenYAML, func(_ *Scope, c *Component) { c.WaitsFor = APIServerReady })
 	names := []string{}
 	for _, c := range d.Spec.Template.Spec.InitContainers {
 		names = append(names, c.Name)

@@ -83,13 +83,17 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 	return result
 }
 
-// unmet returns the dependencies that are not available at the desired release.
+// unmet returns the dependencies that are not available at the desired release. A dependency that never completed a
+// rollout does not hold back a component whose pods wait for it.
 func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 	var unmet []string
 	for _, name := range c.dependencies(scope.HCP) {
 		dependency, err := scope.dependency(ctx, name)
 		if err != nil {
 			return nil, err
+		}
+		if c.WaitsInPod && (dependency == nil || dependency.Status.Version == "") {
+			continue
 		}
 		if dependency == nil || !Done(dependency, cmp.Or(scope.ControlPlaneVersion, scope.Version), scope.HCP.Generation) {
 			unmet = append(unmet, name)

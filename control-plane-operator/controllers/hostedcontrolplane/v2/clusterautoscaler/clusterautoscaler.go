@@ -35,7 +35,7 @@ func New() *component.Component {
 		Manifests: files,
 		Enabled:   enabled,
 		Adapters:  map[string]component.Adapter{"deployment.yaml": component.Adapt(adapt)},
-		Options:   component.Options{ManagementAccess: true, Singleton: true, Prober: &component.Prober{}},
+		Options:   component.Options{ManagementAccess: true, Singleton: true, WaitsFor: component.APIServerReady, WaitsInPod: true},
 	}
 }
 

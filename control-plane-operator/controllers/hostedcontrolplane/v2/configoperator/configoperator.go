@@ -40,7 +40,7 @@ func New(config Config) *component.Component {
 		Name:      Name,
 		Manifests: files,
 		Adapters:  map[string]component.Adapter{"deployment.yaml": component.Adapt(config.adapt)},
-		Options:   component.Options{ManagementAccess: true, Singleton: true, UserCAs: true},
+		Options:   component.Options{ManagementAccess: true, Singleton: true, UserCAs: true, WaitsInPod: true},
 	}
 }
 

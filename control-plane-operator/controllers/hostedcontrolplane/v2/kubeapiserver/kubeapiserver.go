@@ -47,8 +47,18 @@ func New() *component.Component {
 		},
 		Options: component.Options{
 			RequestServing: true, MultiZone: true, HighlyAvailableReplicas: 3, Priority: component.PriorityAPICritical,
+			WaitsFor: etcdReady, WaitsInPod: true,
 		},
 	}
+}
+
+// etcdReady is the port of etcd, whose Service has an endpoint as soon as a member serves. An API server exits if etcd
+// does not answer within 20 s. An etcd that the user provides is expected to run.
+func etcdReady(hcp *hyperv1.HostedControlPlane) string {
+	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
+		return ""
+	}
+	return "tcp://etcd-client:2379"
 }
 
 func adapt(ctx context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {

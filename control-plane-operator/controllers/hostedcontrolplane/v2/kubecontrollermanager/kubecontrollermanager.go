@@ -43,7 +43,7 @@ func New() *component.Component {
 			"deployment.yaml": component.Adapt(adapt),
 			"pdb.yaml":        component.DisruptionBudget().When(component.OfSeveral),
 		},
-		Options: component.Options{MultiZone: true, Prober: &component.Prober{}},
+		Options: component.Options{MultiZone: true, WaitsFor: component.APIServerReady, WaitsInPod: true},
 	}
 }
 

@@ -42,7 +42,7 @@ func New() *component.Component {
 			"config.yaml":     component.Adapt(adaptConfig),
 			"pdb.yaml":        component.DisruptionBudget().When(component.OfSeveral),
 		},
-		Options: component.Options{MultiZone: true, Prober: &component.Prober{}},
+		Options: component.Options{MultiZone: true, WaitsFor: component.APIServerReady, WaitsInPod: true},
 	}
 }
 
