@@ -185,7 +185,7 @@ func TestPass(t *testing.T) {
 	w := fakeWorld(t)
 	g.Expect(w.pass()).To(Succeed())
 	g.Expect(refreshed(w).Finalizers).To(ConsistOf(Finalizer))
-	g.Expect(w.workloads()).To(Equal([]string{"etcd", "ignition-server"}))
+	g.Expect(w.workloads()).To(ContainElements("etcd", "kube-apiserver", "ignition-server"))
 	g.Expect(w.condition(hyperv1.EtcdAvailable)).To(Equal("False/EtcdWaitingForQuorum"))
 	w.rollOut()
 	result, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
