@@ -44,7 +44,10 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *reconciliation, ref
 		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taintsJSON(s.Pool)
 		ms.Spec.ClusterName = s.HC.Spec.InfraID
 		ms.Spec.Replicas = replicas(s.Pool, ms.Spec.Replicas)
-		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.ResourcesName(): s.ResourcesName()}}
+		// Cluster API adds the cluster's label to a selector without it, so the two would change the MachineSet in turns.
+		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{
+			s.ResourcesName(): s.ResourcesName(), clusterv1.ClusterNameLabel: ms.Spec.ClusterName,
+		}}
 		ms.Spec.Template = template
 		s.nameKubelet(ms)
 		s.shapeMeta(ms)

@@ -55,7 +55,8 @@ func TestApplyMachineSet(t *testing.T) {
 	g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
 	ms, own := read(t, r, &clusterv1.MachineSet{}, "demo"), s.ResourcesName()
 	want := clusterv1.MachineSetSpec{
-		ClusterName: "demo-abcde", Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{own: own}},
+		ClusterName: "demo-abcde", Replicas: ptr.To[int32](2),
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{own: own, clusterv1.ClusterNameLabel: "demo-abcde"}},
 		Template: clusterv1.MachineTemplateSpec{
 			ObjectMeta: clusterv1.ObjectMeta{
 				Labels: map[string]string{own: own, clusterv1.ClusterNameLabel: "demo-abcde", "managed.hypershift.openshift.io.rack": "1"},
