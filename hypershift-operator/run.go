@@ -29,6 +29,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/token"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
@@ -345,7 +346,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("nodepool"),
 		Releases: releases, Platforms: platforms, Limits: &f.limits,
 	}
-	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
+	janitor := &token.Janitor{Client: mgr.GetClient()}
 	orphans := &hostedcluster.Janitor{Clusters: clusters, OperatorNamespace: f.namespace, Grace: hostedcluster.OrphanGrace}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
 	return errors.Join(clusters.SetupWithManager(mgr), orphans.SetupWithManager(mgr), pools.SetupWithManager(mgr),

@@ -15,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/apiproxy"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // apiProxyConfig returns the MachineConfig that gives the nodes of an OpenShift cluster a local address of the API
 // server. former is the MachineConfig that version 0.1.0 would have rendered; it is empty if config is the same.
-func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (config, former string, err error) {
+func (r *Reconciler) apiProxyConfig(ctx context.Context, s *reconciliation) (config, former string, err error) {
 	host, port, err := r.publishedAPI(ctx, s)
 	if err != nil {
 		return "", "", err
@@ -41,7 +42,7 @@ func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (config, form
 	return config, former, err
 }
 
-func (s *scope) apiProxyFor(direct bool, host string, port int32) (string, error) {
+func (s *reconciliation) apiProxyFor(direct bool, host string, port int32) (string, error) {
 	proxy, err := s.apiTunnel(direct)
 	if err != nil {
 		return "", err
@@ -50,18 +51,18 @@ func (s *scope) apiProxyFor(direct bool, host string, port int32) (string, error
 	if err != nil {
 		return "", err
 	}
-	address, internalPort := localAPI(s.hc)
+	address, internalPort := localAPI(s.HC)
 	return apiproxy.MachineConfig(apiproxy.Input{
 		Image: image, Proxy: proxy, InternalAddress: address, InternalPort: internalPort, ExternalHost: host, ExternalPort: port,
 	})
 }
 
 // apiTunnel returns host:port of the cluster's HTTPS proxy, or an empty string if nodes connect directly.
-func (s *scope) apiTunnel(direct bool) (string, error) {
+func (s *reconciliation) apiTunnel(direct bool) (string, error) {
 	if direct {
 		return "", nil
 	}
-	to, err := url.Parse(s.hc.Spec.Configuration.Proxy.HTTPSProxy)
+	to, err := url.Parse(s.HC.Spec.Configuration.Proxy.HTTPSProxy)
 	if err != nil || to.Hostname() == "" {
 		return "", errors.New("HostedCluster: spec.configuration.proxy.httpsProxy is not a URL with a host; use http://HOST:PORT")
 	}
@@ -71,17 +72,17 @@ func (s *scope) apiTunnel(direct bool) (string, error) {
 // forwarderImage returns the image of HAProxy. For a tunnel, it returns the image of the payload's
 // control-plane-operator, which can connect through a proxy. It uses the pool's payload, so that an update of the
 // control plane does not replace machines.
-func (s *scope) forwarderImage(tunnel bool) (string, error) {
-	tag, named := proxyImageTag, s.pool.Annotations[hyperv1.HAProxyImageAnnotation]
+func (s *reconciliation) forwarderImage(tunnel bool) (string, error) {
+	tag, named := proxyImageTag, s.Pool.Annotations[hyperv1.HAProxyImageAnnotation]
 	if tunnel {
-		tag, named = operatorImageTag, s.hc.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation]
+		tag, named = operatorImageTag, s.HC.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation]
 	}
 	if named != "" {
 		return named, nil
 	}
-	image, ok := s.release.ComponentImage(tag)
+	image, ok := s.Release.ComponentImage(tag)
 	if !ok {
-		return "", fmt.Errorf("the release %s has no image %s: use a complete release image", s.release.Version(), tag)
+		return "", fmt.Errorf("the release %s has no image %s: use a complete release image", s.Release.Version(), tag)
 	}
 	return image, nil
 }
@@ -100,9 +101,9 @@ func localAPI(hc *hyperv1.HostedCluster) (string, int32) {
 }
 
 // publishedAPI returns the external host and port of the API server, from the admin kubeconfig.
-func (r *Reconciler) publishedAPI(ctx context.Context, s *scope) (string, int32, error) {
-	name := s.hc.Status.KubeConfig.Name
-	data, err := r.secretData(ctx, s.pool.Namespace, name)
+func (r *Reconciler) publishedAPI(ctx context.Context, s *reconciliation) (string, int32, error) {
+	name := s.HC.Status.KubeConfig.Name
+	data, err := scope.SecretData(ctx, r.Client, s.Pool.Namespace, name)
 	if err != nil {
 		return "", 0, err
 	}
@@ -112,7 +113,7 @@ func (r *Reconciler) publishedAPI(ctx context.Context, s *scope) (string, int32,
 		server, err = url.Parse(access.Server)
 	}
 	if err != nil {
-		return "", 0, fmt.Errorf("reading the cluster's kubeconfig in Secret %s/%s: %w", s.pool.Namespace, name, err)
+		return "", 0, fmt.Errorf("reading the cluster's kubeconfig in Secret %s/%s: %w", s.Pool.Namespace, name, err)
 	}
 	if server.Port() == "" {
 		return server.Hostname(), 443, nil

@@ -33,17 +33,17 @@ func httpsProxyOf(hc *hyperv1.HostedCluster) *configv1.ProxySpec {
 
 // reachesAPIDirectly reports whether nodes reach the API server without a proxy. They do so if noProxy covers the
 // published address, the local address, a name of the Service, or an entire network of the cluster.
-func (s *scope) reachesAPIDirectly(host string, port int32) bool {
-	proxy := httpsProxyOf(s.hc)
+func (s *reconciliation) reachesAPIDirectly(host string, port int32) bool {
+	proxy := httpsProxyOf(s.HC)
 	if proxy == nil {
 		return true
 	}
 	rules := exceptions(proxy.NoProxy)
-	address, localPort := localAPI(s.hc)
+	address, localPort := localAPI(s.HC)
 	if rules.covers(host, port) || rules.covers(address, localPort) || rules.names(apiServiceNames) {
 		return true
 	}
-	return slices.ContainsFunc(firstNetworks(s.hc), rules.coversNetwork)
+	return slices.ContainsFunc(firstNetworks(s.HC), rules.coversNetwork)
 }
 
 // exceptions is the content of noProxy: names, domains, addresses, networks and ports, separated by commas.
@@ -101,17 +101,17 @@ func firstNetworks(hc *hyperv1.HostedCluster) []netip.Prefix {
 // reachedAPIDirectly returns the result of the check in version 0.1.0, which searched noProxy for substrings. Machines
 // that 0.1.0 configured keep its result until their configuration changes for another reason, because a different
 // result would replace them.
-func (s *scope) reachedAPIDirectly() bool {
-	proxy := httpsProxyOf(s.hc)
+func (s *reconciliation) reachedAPIDirectly() bool {
+	proxy := httpsProxyOf(s.HC)
 	if proxy == nil {
 		return true
 	}
-	address, _ := localAPI(s.hc)
+	address, _ := localAPI(s.HC)
 	texts := []string{address, "kubernetes"}
-	if networks := s.hc.Spec.Networking.ServiceNetwork; len(networks) > 0 {
+	if networks := s.HC.Spec.Networking.ServiceNetwork; len(networks) > 0 {
 		texts = append(texts, networks[0].CIDR.String())
 	}
-	if networks := s.hc.Spec.Networking.ClusterNetwork; len(networks) > 0 {
+	if networks := s.HC.Spec.Networking.ClusterNetwork; len(networks) > 0 {
 		texts = append(texts, networks[0].CIDR.String())
 	}
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(proxy.NoProxy, text) })

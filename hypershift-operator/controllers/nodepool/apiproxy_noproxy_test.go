@@ -12,6 +12,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -49,7 +50,7 @@ func TestAPITunnel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: tc.https, NoProxy: tc.noProxy}}
-			got, err := (&scope{hc: hc}).tunnelTo("api.example.com", 31443)
+			got, err := (&reconciliation{Scope: &scope.Scope{HC: hc}}).tunnelTo("api.example.com", 31443)
 			if tc.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
 				return
@@ -64,44 +65,44 @@ func TestAPITunnel(t *testing.T) {
 // until their configuration changes.
 func TestPathOfEarlierOperator(t *testing.T) {
 	for noProxy, direct := range map[string]bool{".example": false, "kubernetes.example.org": true} {
-		rendered := func(t *testing.T, prepare func(*scope)) *scope {
+		rendered := func(t *testing.T, prepare func(*reconciliation)) *reconciliation {
 			t.Helper()
 			r, s := published(guestKubeconfig)
-			s.hc.Spec.Configuration = proxied("http://proxy.example")
-			s.hc.Spec.Configuration.Proxy.NoProxy = noProxy
+			s.HC.Spec.Configuration = proxied("http://proxy.example")
+			s.HC.Spec.Configuration.Proxy.NoProxy = noProxy
 			prepare(s)
 			config, former, err := r.apiProxyConfig(t.Context(), s)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(former).NotTo(BeEmpty())
-			s.config.formerAPIProxy = former
+			s.formerAPIProxy = former
 			NewWithT(t).Expect(s.render([]string{config, "z: user"})).To(Succeed())
 			NewWithT(t).Expect(s.hashConfig()).To(Succeed())
 			return s
 		}
 		before := func(t *testing.T) string {
 			t.Helper()
-			s := rendered(t, func(*scope) {})
+			s := rendered(t, func(*reconciliation) {})
 			config, err := s.apiProxyFor(direct, "api.example", 31443)
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(s.join([]string{config, "z: user"})).To(Succeed())
 			NewWithT(t).Expect(s.hashConfig()).To(Succeed())
-			return s.config.hash
+			return s.config.Hash
 		}
 		t.Run("a new pool follows noProxy "+noProxy, func(t *testing.T) {
-			NewWithT(t).Expect(rendered(t, func(*scope) {}).config.hash).NotTo(Equal(before(t)))
+			NewWithT(t).Expect(rendered(t, func(*reconciliation) {}).config.Hash).NotTo(Equal(before(t)))
 		})
 		t.Run("a pool of the earlier operator keeps its path with noProxy "+noProxy, func(t *testing.T) {
 			was := before(t)
-			s := rendered(t, func(s *scope) { annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, was) })
-			NewWithT(t).Expect(s.config.hash).To(Equal(was))
+			s := rendered(t, func(s *reconciliation) { scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, was) })
+			NewWithT(t).Expect(s.config.Hash).To(Equal(was))
 		})
 		t.Run("a machine of the earlier operator keeps its path with noProxy "+noProxy, func(t *testing.T) {
 			was := before(t)
-			s := rendered(t, func(s *scope) {
-				s.machines = []*clusterv1.Machine{{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
-					DataSecretName: ptr.To(userDataPrefix + "-" + s.pool.Name + "-" + was)}}}}
+			s := rendered(t, func(s *reconciliation) {
+				s.Machines = []*clusterv1.Machine{{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
+					DataSecretName: ptr.To(scope.UserDataPrefix + "-" + s.Pool.Name + "-" + was)}}}}
 			})
-			NewWithT(t).Expect(s.config.hash).To(Equal(was))
+			NewWithT(t).Expect(s.config.Hash).To(Equal(was))
 		})
 	}
 }

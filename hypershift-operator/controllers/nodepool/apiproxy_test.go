@@ -16,15 +16,16 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/apiproxy"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
 // published returns a scope of an OpenShift pool whose cluster's kubeconfig contains the given text.
-func published(text string) (*Reconciler, *scope) {
+func published(text string) (*Reconciler, *reconciliation) {
 	s := pass()
-	s.release = fixture.Payloads()[fixture.OCPImage]
-	s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "admin"}
+	s.Release = fixture.Payloads()[fixture.OCPImage]
+	s.HC.Status.KubeConfig = &corev1.LocalObjectReference{Name: "admin"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "admin"}, Data: map[string][]byte{"kubeconfig": []byte(text)}}
 	return &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(secret).Build()}, s
 }
@@ -76,20 +77,20 @@ func TestAPIProxyConfig(t *testing.T) {
 	tunnel := whole
 	tunnel.Image, tunnel.Proxy = fixture.OCPOperator, "proxy.example:80"
 	for name, test := range map[string]struct {
-		change func(*scope)
+		change func(*reconciliation)
 		want   apiproxy.Input
 		fails  string
 	}{
-		"When nodes reach the API server directly, it should use HAProxy":          {func(*scope) {}, whole, ""},
-		"When nodes use a proxy, it should use the operator's program":             {func(s *scope) { s.hc.Spec.Configuration = proxied("http://proxy.example") }, tunnel, ""},
-		"When the proxy is not a URL, it should return an error":                   {func(s *scope) { s.hc.Spec.Configuration = proxied("proxy") }, whole, "httpsProxy"},
-		"When the payload has no HAProxy image, it should return an error":         {func(s *scope) { s.release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
-		"When the kubeconfig Secret does not exist yet, it should return an error": {func(s *scope) { s.hc.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
+		"When nodes reach the API server directly, it should use HAProxy":          {func(*reconciliation) {}, whole, ""},
+		"When nodes use a proxy, it should use the operator's program":             {func(s *reconciliation) { s.HC.Spec.Configuration = proxied("http://proxy.example") }, tunnel, ""},
+		"When the proxy is not a URL, it should return an error":                   {func(s *reconciliation) { s.HC.Spec.Configuration = proxied("proxy") }, whole, "httpsProxy"},
+		"When the payload has no HAProxy image, it should return an error":         {func(s *reconciliation) { s.Release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
+		"When the kubeconfig Secret does not exist yet, it should return an error": {func(s *reconciliation) { s.HC.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r, s := published(guestKubeconfig)
-			s.hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
+			s.HC.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
 			test.change(s)
 			got, former, err := r.apiProxyConfig(t.Context(), s)
 			g.Expect(former).To(BeEmpty())
@@ -140,7 +141,7 @@ func TestPartOfLocalAPI(t *testing.T) {
 		address, _ := localAPI(hc)
 		g.Expect(address).To(Equal("172.20.0.1"))
 		hc.Spec.Configuration = proxied("https://proxy.example:3128")
-		g.Expect((&scope{hc: hc}).tunnelTo("api.example", 6443)).To(Equal("proxy.example:3128"))
+		g.Expect((&reconciliation{Scope: &scope.Scope{HC: hc}}).tunnelTo("api.example", 6443)).To(Equal("proxy.example:3128"))
 	})
 }
 
@@ -162,7 +163,7 @@ func TestTunnelEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Configuration = test.configuration
-			got, err := (&scope{hc: hc}).tunnelTo("api.example", 6443)
+			got, err := (&reconciliation{Scope: &scope.Scope{HC: hc}}).tunnelTo("api.example", 6443)
 			NewWithT(t).Expect(got).To(Equal(test.want))
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 		})
@@ -174,6 +175,6 @@ func proxied(https string) *hyperv1.ClusterConfiguration {
 }
 
 // tunnelTo returns the proxy through which nodes reach an API server.
-func (s *scope) tunnelTo(host string, port int32) (string, error) {
+func (s *reconciliation) tunnelTo(host string, port int32) (string, error) {
 	return s.apiTunnel(s.reachesAPIDirectly(host, port))
 }

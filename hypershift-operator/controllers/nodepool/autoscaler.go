@@ -14,6 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/health"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/syntax/autoscaler"
@@ -46,15 +48,15 @@ const (
 
 // tellAutoscaler annotates a MachineDeployment or MachineSet with what the autoscaler must know about the pool, even if
 // the pool has no machine. It removes annotations that no longer apply.
-func (s *scope) tellAutoscaler(obj metav1.Object) {
-	minimum, maximum := autoscalerBounds(s.pool, obj)
-	annotate(obj, autoscalerMin, minimum)
-	annotate(obj, autoscalerMax, maximum)
+func (s *reconciliation) tellAutoscaler(obj metav1.Object) {
+	minimum, maximum := autoscalerBounds(s.Pool, obj)
+	scope.Annotate(obj, autoscalerMin, minimum)
+	scope.Annotate(obj, autoscalerMax, maximum)
 	told := map[string]string{}
-	if s.pool.Spec.AutoScaling != nil {
+	if s.Pool.Spec.AutoScaling != nil {
 		maps.Copy(told, s.roomOfNode())
-		if s.hc.Spec.Autoscaling.MaxNodeProvisionTime == "" {
-			told[autoscalerPatience] = s.nodeStartup().String()
+		if s.HC.Spec.Autoscaling.MaxNodeProvisionTime == "" {
+			told[autoscalerPatience] = health.Check{Scope: s.Scope}.NodeStartup().String()
 		}
 	}
 	annotations := obj.GetAnnotations()
@@ -69,8 +71,8 @@ func (s *scope) tellAutoscaler(obj metav1.Object) {
 // roomOfNode returns the capacity that the pool's next node offers to pods, and its labels and taints. The autoscaler
 // treats it as the allocatable capacity. If it were too high, the autoscaler would repeatedly add machines for a pod
 // that does not fit.
-func (s *scope) roomOfNode() map[string]string {
-	have, keeps := s.capacity.Resources, s.distribution().NodeReserves
+func (s *reconciliation) roomOfNode() map[string]string {
+	have, keeps := s.capacity.Resources, s.Distribution().NodeReserves
 	if have.Cpu().IsZero() || have.Memory().IsZero() {
 		return nil
 	}
@@ -80,7 +82,7 @@ func (s *scope) roomOfNode() map[string]string {
 	room := map[string]string{
 		autoscalerCPU:    cores.String(),
 		autoscalerMemory: mebibytes(memory),
-		autoscalerPods:   strconv.Itoa(int(s.distribution().MaxPods)),
+		autoscalerPods:   strconv.Itoa(int(s.Distribution().MaxPods)),
 	}
 	// On an error, both stay empty, and the autoscaling phase reports the error.
 	room[autoscalerLabels], room[autoscalerTaints], _ = s.marksOfNode()
@@ -97,10 +99,10 @@ func mebibytes(bytes int64) string {
 
 // marksOfNode returns the labels and taints of the pool's next node, as the autoscaler reads them. On an error, both are
 // empty.
-func (s *scope) marksOfNode() (labels, taints string, err error) {
+func (s *reconciliation) marksOfNode() (labels, taints string, err error) {
 	labels, err = autoscaler.Labels("spec.nodeLabels", s.nodeLabels())
 	if err == nil {
-		taints, err = autoscaler.Taints("spec.taints", s.pool.Spec.Taints)
+		taints, err = autoscaler.Taints("spec.taints", s.Pool.Spec.Taints)
 	}
 	if err != nil {
 		return "", "", err
@@ -110,15 +112,15 @@ func (s *scope) marksOfNode() (labels, taints string, err error) {
 
 // nodeLabels returns the labels that the pool's nodes are known to get. A zone whose name cannot be a label is left
 // out, because the node does not get it either.
-func (s *scope) nodeLabels() map[string]string {
+func (s *reconciliation) nodeLabels() map[string]string {
 	labels := map[string]string{
-		hyperv1.NodePoolLabel:  s.pool.Name,
-		corev1.LabelArchStable: cmp.Or(s.pool.Spec.Arch, hyperv1.ArchitectureAMD64),
+		hyperv1.NodePoolLabel:  s.Pool.Name,
+		corev1.LabelArchStable: cmp.Or(s.Pool.Spec.Arch, hyperv1.ArchitectureAMD64),
 	}
 	if autoscaler.ValidValue(s.capacity.Zone) {
 		labels[corev1.LabelTopologyZone] = s.capacity.Zone
 	}
-	maps.Copy(labels, nodelabels.Valid(s.pool.Spec.NodeLabels))
+	maps.Copy(labels, nodelabels.Valid(s.Pool.Spec.NodeLabels))
 	maps.DeleteFunc(labels, func(key, value string) bool { return key == corev1.LabelTopologyZone && value == "" })
 	return labels
 }

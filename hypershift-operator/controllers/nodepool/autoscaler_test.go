@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -240,9 +240,10 @@ func TestAutoscalerDuringUpdateInPlace(t *testing.T) {
 
 func TestRoomOfNode(t *testing.T) {
 	room := func(distribution releaseinfo.Distribution, have corev1.ResourceList) map[string]string {
-		return (&scope{
-			pool: &hyperv1.NodePool{}, capacity: platform.MachineCapacity{Resources: have},
-			release: releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Distribution: distribution}),
+		return (&reconciliation{
+			Scope: &scope.Scope{Pool: &hyperv1.NodePool{},
+				Release: releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Distribution: distribution})},
+			capacity: platform.MachineCapacity{Resources: have},
 		}).roomOfNode()
 	}
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}

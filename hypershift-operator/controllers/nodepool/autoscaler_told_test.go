@@ -19,9 +19,9 @@ import (
 )
 
 // scaling returns a scope of an autoscaled pool whose next machine's capacity is known.
-func scaling() *scope {
-	s := configured(func(*scope) {})
-	s.pool.Spec.Replicas, s.pool.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+func scaling() *reconciliation {
+	s := configured(func(*reconciliation) {})
+	s.Pool.Spec.Replicas, s.Pool.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
 	s.capacity = platform.MachineCapacity{Zone: "az1", Resources: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("120G"),
 	}}
@@ -36,48 +36,48 @@ func TestTellAutoscaler(t *testing.T) {
 		"cpu": "8", "memory": "15772Mi", "ephemeral-disk": "97274Mi", "maxPods": "110", "labels": labels,
 	}
 	for name, test := range map[string]struct {
-		change func(*scope)
+		change func(*reconciliation)
 		differ map[string]string // an empty value means that the annotation is absent
 	}{
-		"When everything is known, it should set all annotations": {func(*scope) {}, nil},
+		"When everything is known, it should set all annotations": {func(*reconciliation) {}, nil},
 		"When the cluster sets maxNodeProvisionTime, it should not set it on the NodePool": {
-			func(s *scope) { s.hc.Spec.Autoscaling.MaxNodeProvisionTime = "90m" }, map[string]string{"autoscaling-options-maxnodeprovisiontime": ""}},
+			func(s *reconciliation) { s.HC.Spec.Autoscaling.MaxNodeProvisionTime = "90m" }, map[string]string{"autoscaling-options-maxnodeprovisiontime": ""}},
 		"When the disk size is unknown, it should not set the annotation": {
-			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceEphemeralStorage) }, map[string]string{"ephemeral-disk": ""}},
+			func(s *reconciliation) { delete(s.capacity.Resources, corev1.ResourceEphemeralStorage) }, map[string]string{"ephemeral-disk": ""}},
 		"When the memory is unknown, it should set no capacity annotations": {
-			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceMemory) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
+			func(s *reconciliation) { delete(s.capacity.Resources, corev1.ResourceMemory) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
 		"When the number of cores is unknown, it should set no capacity annotations": {
-			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceCPU) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
+			func(s *reconciliation) { delete(s.capacity.Resources, corev1.ResourceCPU) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
 		"When the zone is unknown, it should leave the zone out of the labels": {
-			func(s *scope) { s.capacity.Zone = "" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
+			func(s *reconciliation) { s.capacity.Zone = "" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
 		"When the user sets an empty zone label, it should leave the zone out of the labels": {
-			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{corev1.LabelTopologyZone: ""} }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
+			func(s *reconciliation) { s.Pool.Spec.NodeLabels = map[string]string{corev1.LabelTopologyZone: ""} }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
 		"When the user sets node labels, it should add them to the labels, even with an empty value": {
-			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{"a": "", "rack": "r1"} }, map[string]string{"labels": "a=,hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,rack=r1,topology.kubernetes.io/zone=az1"}},
-		"When a node label's value contains a second label, it should leave out both": {func(s *scope) {
-			s.pool.Spec.NodeLabels = map[string]string{"rack": "r1,node-role.kubernetes.io/control-plane="}
-			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}}
+			func(s *reconciliation) { s.Pool.Spec.NodeLabels = map[string]string{"a": "", "rack": "r1"} }, map[string]string{"labels": "a=,hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,rack=r1,topology.kubernetes.io/zone=az1"}},
+		"When a node label's value contains a second label, it should leave out both": {func(s *reconciliation) {
+			s.Pool.Spec.NodeLabels = map[string]string{"rack": "r1,node-role.kubernetes.io/control-plane="}
+			s.Pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}}
 		}, map[string]string{
 			"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,topology.kubernetes.io/zone=az1",
 			"taints": "own:NoExecute",
 		}},
-		"When a taint's value contains a second taint, it should set neither labels nor taints": {func(s *scope) {
-			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Value: "a:NoSchedule,b=c", Effect: corev1.TaintEffectNoExecute}}
+		"When a taint's value contains a second taint, it should set neither labels nor taints": {func(s *reconciliation) {
+			s.Pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Value: "a:NoSchedule,b=c", Effect: corev1.TaintEffectNoExecute}}
 		}, map[string]string{"labels": ""}},
 		"When the zone's name contains a label, it should leave the zone out of the labels": {
-			func(s *scope) { s.capacity.Zone = "az1,rack=r2" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
+			func(s *reconciliation) { s.capacity.Zone = "az1,rack=r2" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
 		"When machines have another architecture, it should set it in the labels": {
-			func(s *scope) { s.pool.Spec.Arch = "arm64" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=arm64,topology.kubernetes.io/zone=az1"}},
-		"When nodes have taints, it should set them in their order": {func(s *scope) {
-			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}, {Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+			func(s *reconciliation) { s.Pool.Spec.Arch = "arm64" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=arm64,topology.kubernetes.io/zone=az1"}},
+		"When nodes have taints, it should set them in their order": {func(s *reconciliation) {
+			s.Pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}, {Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 		}, map[string]string{"taints": "own:NoExecute,gpu=yes:NoSchedule"}},
 		"When the maximum is below the minimum, it should use the minimum for both": {
-			func(s *scope) { s.pool.Spec.AutoScaling.Min = ptr.To[int32](4) }, map[string]string{"cluster-api-autoscaler-node-group-min-size": "4", "cluster-api-autoscaler-node-group-max-size": "4"}},
-		"When the minimum is not set, it should use one": {func(s *scope) { s.pool.Spec.AutoScaling.Min = nil }, nil},
-		"When the minimum is zero on a platform that cannot scale from zero, it should use one": {func(s *scope) {
-			s.pool.Spec.AutoScaling, s.pool.Spec.Platform.Type = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](0), Max: 0}, hyperv1.KubevirtPlatform
+			func(s *reconciliation) { s.Pool.Spec.AutoScaling.Min = ptr.To[int32](4) }, map[string]string{"cluster-api-autoscaler-node-group-min-size": "4", "cluster-api-autoscaler-node-group-max-size": "4"}},
+		"When the minimum is not set, it should use one": {func(s *reconciliation) { s.Pool.Spec.AutoScaling.Min = nil }, nil},
+		"When the minimum is zero on a platform that cannot scale from zero, it should use one": {func(s *reconciliation) {
+			s.Pool.Spec.AutoScaling, s.Pool.Spec.Platform.Type = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](0), Max: 0}, hyperv1.KubevirtPlatform
 		}, map[string]string{"cluster-api-autoscaler-node-group-max-size": "1"}},
-		"When the user sets replicas, it should set only annotations that stop the autoscaler": {func(s *scope) { s.pool.Spec.AutoScaling = nil }, map[string]string{
+		"When the user sets replicas, it should set only annotations that stop the autoscaler": {func(s *reconciliation) { s.Pool.Spec.AutoScaling = nil }, map[string]string{
 			"cluster-api-autoscaler-node-group-min-size": "0", "cluster-api-autoscaler-node-group-max-size": "0", "autoscaling-options-maxnodeprovisiontime": "",
 			"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": "",
 		}},
@@ -127,9 +127,9 @@ func TestBoundsInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scaling()
-			s.pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: &test.minimum, Max: test.maximum}
+			s.Pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: &test.minimum, Max: test.maximum}
 			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Annotations: test.told}, Spec: clusterv1.MachineSetSpec{Replicas: test.replicas}}
-			lowest, highest := autoscalerBounds(s.pool, set)
+			lowest, highest := autoscalerBounds(s.Pool, set)
 			NewWithT(t).Expect(fmt.Sprintf("%s to %s", lowest, highest)).To(Equal(test.want))
 		})
 	}

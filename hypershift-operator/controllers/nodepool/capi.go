@@ -17,23 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-const (
-	maxTemplateName = 253
-	// maxResourcesName leaves room for the prefix that Cluster API adds to label keys.
-	maxResourcesName = 43
-)
+const maxTemplateName = 253
 
 // reconcileMachines maintains the machine template, and the MachineDeployment or MachineSet that creates machines from
 // it.
-func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.kept != nil && s.kept.Missing {
-		return ctrl.Result{}, r.hold(ctx, s, s.kept.Condition.Reason, s.kept.Condition.Message)
+func (r *Reconciler) reconcileMachines(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
+	if s.Kept != nil && s.Kept.Missing {
+		return ctrl.Result{}, r.hold(ctx, s, s.Kept.Condition.Reason, s.Kept.Condition.Message)
 	}
-	template := s.platform.MachineTemplate(s.view())
+	template := s.Platform.MachineTemplate(s.View())
 	if template == nil {
 		return ctrl.Result{}, r.finishWithoutMachines(ctx, s)
 	}
@@ -44,7 +41,7 @@ func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.inPlace() {
+	if s.InPlace() {
 		err = r.applyMachineSet(ctx, s, ref)
 	} else {
 		err = r.applyMachineDeployment(ctx, s, ref)
@@ -57,30 +54,30 @@ func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Resu
 
 // finishWithoutMachines ends the reconcile of a pool whose machines the user provides. The desired release and
 // configuration are then the current ones.
-func (r *Reconciler) finishWithoutMachines(ctx context.Context, s *scope) error {
+func (r *Reconciler) finishWithoutMachines(ctx context.Context, s *reconciliation) error {
 	return r.markCurrent(ctx, s, "")
 }
 
 // applyTemplate writes the template. Its name contains a hash of the fields whose change replaces machines. The other
 // fields are changed in place.
-func (r *Reconciler) applyTemplate(ctx context.Context, s *scope, wanted client.Object) (clusterv1.ContractVersionedObjectReference, error) {
+func (r *Reconciler) applyTemplate(ctx context.Context, s *reconciliation, wanted client.Object) (clusterv1.ContractVersionedObjectReference, error) {
 	gvk, err := apiutil.GVKForObject(wanted, r.Client.Scheme())
 	if err != nil {
 		return clusterv1.ContractVersionedObjectReference{}, fmt.Errorf("finding the kind of the machine template: %w", err)
 	}
-	hash, err := templateHash(s.platform.RollingTemplate(wanted))
+	hash, err := templateHash(s.Platform.RollingTemplate(wanted))
 	if err != nil {
-		return clusterv1.ContractVersionedObjectReference{}, fmt.Errorf("encoding the machine template of NodePool %s: %w", s.key(), err)
+		return clusterv1.ContractVersionedObjectReference{}, fmt.Errorf("encoding the machine template of NodePool %s: %w", s.Key(), err)
 	}
-	wanted.SetNamespace(s.namespace())
-	wanted.SetName(naming.Join(s.pool.Name, hash, maxTemplateName))
+	wanted.SetNamespace(s.Namespace())
+	wanted.SetName(naming.Join(s.Pool.Name, hash, maxTemplateName))
 	live := wanted.DeepCopyObject().(client.Object)
 	_, err = upsert.Object(ctx, r.Client, live, func() error {
-		annotate(live, hyperv1.NodePoolAnnotation, s.key())
+		scope.Annotate(live, hyperv1.NodePoolAnnotation, s.Key())
 		setSpec(live, wanted)
 		return nil
 	})
-	s.capacity = s.platform.MachineCapacity(live)
+	s.capacity = s.Platform.MachineCapacity(live)
 	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: wanted.GetName()}, err
 }
 
@@ -104,10 +101,10 @@ func templateHash(template client.Object) (string, error) {
 }
 
 // deleteUnusedTemplates deletes the pool's templates that no MachineSet refers to.
-func (r *Reconciler) deleteUnusedTemplates(ctx context.Context, s *scope, current string) error {
+func (r *Reconciler) deleteUnusedTemplates(ctx context.Context, s *reconciliation, current string) error {
 	sets := &clusterv1.MachineSetList{}
-	if err := r.Client.List(ctx, sets, client.InNamespace(s.namespace())); err != nil {
-		return fmt.Errorf("listing MachineSets of namespace %s: %w", s.namespace(), err)
+	if err := r.Client.List(ctx, sets, client.InNamespace(s.Namespace())); err != nil {
+		return fmt.Errorf("listing MachineSets of namespace %s: %w", s.Namespace(), err)
 	}
 	used := map[string]bool{current: true}
 	for i := range sets.Items {
@@ -116,30 +113,24 @@ func (r *Reconciler) deleteUnusedTemplates(ctx context.Context, s *scope, curren
 	return r.deleteTemplates(ctx, s, func(name string) bool { return !used[name] })
 }
 
-// resourcesName returns the label that selects the machines of this pool. It is both the key and the value of the
-// label.
-func (s *scope) resourcesName() string {
-	return naming.Join(s.hc.Spec.InfraID+"-"+s.pool.Spec.ClusterName, s.pool.Name, maxResourcesName)
-}
-
 // machineTemplate returns the template of all machines of the pool.
-func (s *scope) machineTemplate(ref clusterv1.ContractVersionedObjectReference) clusterv1.MachineTemplateSpec {
+func (s *reconciliation) machineTemplate(ref clusterv1.ContractVersionedObjectReference) clusterv1.MachineTemplateSpec {
 	return clusterv1.MachineTemplateSpec{
 		ObjectMeta: clusterv1.ObjectMeta{
 			Labels: map[string]string{
-				s.resourcesName():          s.resourcesName(),
-				clusterv1.ClusterNameLabel: s.hc.Spec.InfraID,
+				s.ResourcesName():          s.ResourcesName(),
+				clusterv1.ClusterNameLabel: s.HC.Spec.InfraID,
 			},
-			Annotations: map[string]string{hyperv1.NodePoolAnnotation: s.key()},
+			Annotations: map[string]string{hyperv1.NodePoolAnnotation: s.Key()},
 		},
 		Spec: clusterv1.MachineSpec{
-			ClusterName:       s.hc.Spec.InfraID,
+			ClusterName:       s.HC.Spec.InfraID,
 			Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To(s.userData)},
 			InfrastructureRef: ref,
-			Version:           s.release.Version(),
+			Version:           s.Release.Version(),
 			Deletion: clusterv1.MachineDeletionSpec{
-				NodeDrainTimeoutSeconds:        seconds(s.pool.Spec.NodeDrainTimeout),
-				NodeVolumeDetachTimeoutSeconds: seconds(s.pool.Spec.NodeVolumeDetachTimeout),
+				NodeDrainTimeoutSeconds:        seconds(s.Pool.Spec.NodeDrainTimeout),
+				NodeVolumeDetachTimeoutSeconds: seconds(s.Pool.Spec.NodeVolumeDetachTimeout),
 			},
 		},
 	}
@@ -149,19 +140,19 @@ func seconds(d *metav1.Duration) *int32 {
 	if d == nil {
 		return nil
 	}
-	return wholeSeconds(d.Duration)
+	return scope.Seconds(d.Duration)
 }
 
 // applyMachineDeployment writes the MachineDeployment, which updates machines by replacing them.
-func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
-	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *reconciliation, ref clusterv1.ContractVersionedObjectReference) error {
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: s.Pool.Name}}
 	_, err := upsert.Object(ctx, r.Client, md, func() error {
 		s.shapeMeta(md)
 		template := s.machineTemplate(ref)
-		template.Annotations[hyperv1.NodePoolReleaseVersionAnnotation] = s.release.Version()
-		md.Spec.ClusterName = s.hc.Spec.InfraID
-		md.Spec.Replicas = replicas(s.pool, md.Spec.Replicas)
-		md.Spec.Rollout.Strategy = rolloutStrategy(s.pool.Spec.Management.Replace)
+		template.Annotations[hyperv1.NodePoolReleaseVersionAnnotation] = s.Release.Version()
+		md.Spec.ClusterName = s.HC.Spec.InfraID
+		md.Spec.Replicas = replicas(s.Pool, md.Spec.Replicas)
+		md.Spec.Rollout.Strategy = rolloutStrategy(s.Pool.Spec.Management.Replace)
 		md.Spec.Selector = metav1.LabelSelector{MatchLabels: template.Labels}
 		md.Spec.Template = template
 		return nil
@@ -178,14 +169,14 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 }
 
 // shapeMeta sets the metadata that a MachineDeployment and a MachineSet have in common.
-func (s *scope) shapeMeta(obj metav1.Object) {
-	annotate(obj, hyperv1.NodePoolAnnotation, s.key())
+func (s *reconciliation) shapeMeta(obj metav1.Object) {
+	scope.Annotate(obj, hyperv1.NodePoolAnnotation, s.Key())
 	s.tellAutoscaler(obj)
 	labels := obj.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[clusterv1.ClusterNameLabel] = s.hc.Spec.InfraID
+	labels[clusterv1.ClusterNameLabel] = s.HC.Spec.InfraID
 	obj.SetLabels(labels)
 }
 
@@ -203,17 +194,17 @@ func rolloutStrategy(replace *hyperv1.ReplaceUpgrade) clusterv1.MachineDeploymen
 
 // markCurrent records the release and the configuration that all machines have. template is empty if the pool has no
 // machines.
-func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
-	s.version = s.release.Version()
+func (r *Reconciler) markCurrent(ctx context.Context, s *reconciliation, template string) error {
+	s.version = s.Release.Version()
 	s.reportRolledOut()
-	return upsert.Patch(ctx, r.Client, s.pool, func() {
-		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, s.config.hashWithoutVersion)
-		annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.hash)
-		if digest := s.release.Digest(); digest != "" {
-			annotate(s.pool, hyperv1.NodePoolCurrentReleaseAnnotation, digest)
+	return upsert.Patch(ctx, r.Client, s.Pool, func() {
+		scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigAnnotation, s.config.HashWithoutVersion)
+		scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.Hash)
+		if digest := s.Release.Digest(); digest != "" {
+			scope.Annotate(s.Pool, hyperv1.NodePoolCurrentReleaseAnnotation, digest)
 		}
 		if template != "" {
-			annotate(s.pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, template)
+			scope.Annotate(s.Pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, template)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func TestRolledOutInMemory(t *testing.T) {
 	s.born("b")
 	s.mustPass()
 	s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
-	_, hash := newScope(s.pool()).parseSecretName(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
+	_, hash := newReconciliation(s.pool()).ParseSecretName(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 	s.Expect(s.pool().Annotations).To(And(
 		HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, hash),
 		HaveKeyWithValue(hyperv1.NodePoolPlatformMachineTemplateAnnotation, s.templates()[0].Name),
@@ -92,11 +92,11 @@ func TestMarkCurrent(t *testing.T) {
 			pool := fixture.NodePool("clusters")
 			pool.Annotations = map[string]string{digest: before[digest], template: before[template]}
 			fixture.Create(t, s.client, pool)
-			p := newScope(pool)
-			p.release, p.config.hash, p.config.hashWithoutVersion = build("r", "1.36.3", test.digest), "whole", "part"
+			p := newReconciliation(pool)
+			p.Release, p.config.Hash, p.config.HashWithoutVersion = build("r", "1.36.3", test.digest), "whole", "part"
 			s.Expect(s.markCurrent(t.Context(), p, test.template)).To(Succeed())
 			s.Expect(p.version).To(Equal("1.36.3"))
-			s.Expect(p.conditions).To(HaveLen(3))
+			s.Expect(p.Conditions).To(HaveLen(3))
 			s.Expect(cmp.Diff(map[string]string{
 				digest: test.wantDigest, template: test.wantTemplate,
 				hyperv1.NodePoolCurrentConfigAnnotation: "part", hyperv1.NodePoolCurrentConfigVersionAnnotation: "whole",
@@ -118,26 +118,26 @@ func TestReconcileMachines(t *testing.T) {
 	rendered := condition.True(hyperv1.NodePoolValidGeneratedPayloadConditionType, "AsExpected", "")
 	type objects struct{ Deployments, Sets, Templates int }
 	for name, test := range map[string]struct {
-		change  func(*scope)
+		change  func(*reconciliation)
 		want    objects
 		reason  string
 		current bool
 	}{
-		"When the configuration is rendered, it should create a MachineDeployment":               {func(*scope) {}, objects{1, 0, 1}, "WaitingForMachines", false},
-		"When nodes are updated in place, it should create a MachineSet":                         {func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, objects{0, 1, 1}, "WaitingForMachines", false},
-		"When the boot source of the machines exists, it should create a MachineDeployment":      {func(s *scope) { s.kept = &platform.Kept{} }, objects{1, 0, 1}, "WaitingForMachines", false},
-		"When the boot source of the machines is missing, it should report it and wait":          {func(s *scope) { s.kept = missing }, objects{}, "Copying", false},
-		"When the configuration is not rendered, it should report it and wait":                   {func(s *scope) { s.reject(rendered.Type, "InvalidConfig", "malformed") }, objects{}, "InvalidConfig", false},
-		"When the platform creates no machines, it should report the desired version as current": {func(s *scope) { s.platform = &made{s.platform, nil} }, objects{}, "", true},
+		"When the configuration is rendered, it should create a MachineDeployment":               {func(*reconciliation) {}, objects{1, 0, 1}, "WaitingForMachines", false},
+		"When nodes are updated in place, it should create a MachineSet":                         {func(s *reconciliation) { s.Pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, objects{0, 1, 1}, "WaitingForMachines", false},
+		"When the boot source of the machines exists, it should create a MachineDeployment":      {func(s *reconciliation) { s.Kept = &platform.Kept{} }, objects{1, 0, 1}, "WaitingForMachines", false},
+		"When the boot source of the machines is missing, it should report it and wait":          {func(s *reconciliation) { s.Kept = missing }, objects{}, "Copying", false},
+		"When the configuration is not rendered, it should report it and wait":                   {func(s *reconciliation) { s.SetFalse(rendered.Type, "InvalidConfig", "malformed") }, objects{}, "InvalidConfig", false},
+		"When the platform creates no machines, it should report the desired version as current": {func(s *reconciliation) { s.Platform = &made{s.Platform, nil} }, objects{}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := inMemory(t)
 			pool := fixture.NodePool("clusters")
 			pool.Spec.Management.Replace = rolling()
 			fixture.Create(t, w.client, pool)
-			s := configured(func(*scope) {})
-			s.pool, s.userData = pool, "user-data-demo-1"
-			s.setCondition(rendered)
+			s := configured(func(*reconciliation) {})
+			s.Pool, s.userData = pool, "user-data-demo-1"
+			s.SetCondition(rendered)
 			test.change(s)
 			result, err := w.reconcileMachines(t.Context(), s)
 			w.Expect(err).NotTo(HaveOccurred())
@@ -146,7 +146,7 @@ func TestReconcileMachines(t *testing.T) {
 			w.Expect(w.client.List(t.Context(), mds)).To(Succeed())
 			w.Expect(w.client.List(t.Context(), sets)).To(Succeed())
 			w.Expect(objects{len(mds.Items), len(sets.Items), len(w.templates())}).To(Equal(test.want))
-			w.Expect(s.conditions[hyperv1.NodePoolReadyConditionType].Reason).To(Equal(test.reason))
+			w.Expect(s.Conditions[hyperv1.NodePoolReadyConditionType].Reason).To(Equal(test.reason))
 			w.Expect(s.version == "1.36.3").To(Equal(test.current))
 		})
 	}
@@ -156,7 +156,7 @@ func TestReconcileMachines(t *testing.T) {
 // other fields change in place.
 func TestApplyTemplate(t *testing.T) {
 	w := inMemory(t)
-	s := configured(func(*scope) {})
+	s := configured(func(*reconciliation) {})
 	template := func(image string, deploy time.Duration) *infrav1.MaasMachineTemplate {
 		obj := &infrav1.MaasMachineTemplate{}
 		obj.Spec.Template.Spec = infrav1.MaasMachineSpec{Image: image, MinCPU: ptr.To(4)}
@@ -170,7 +170,7 @@ func TestApplyTemplate(t *testing.T) {
 		return ref.Name
 	}
 	first := apply(template("a", time.Hour))
-	hash, err := templateHash(s.platform.RollingTemplate(template("a", time.Hour)))
+	hash, err := templateHash(s.Platform.RollingTemplate(template("a", time.Hour)))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(first).To(Equal(naming.Join("demo", hash, 253)))
 
@@ -199,7 +199,7 @@ func TestSetSpec(t *testing.T) {
 }
 
 func TestUnusedTemplates(t *testing.T) {
-	w, s := inMemory(t), configured(func(s *scope) { s.platformServed = true })
+	w, s := inMemory(t), configured(func(s *reconciliation) { s.PlatformServed = true })
 	of := func(name, pool string) *infrav1.MaasMachineTemplate {
 		return &infrav1.MaasMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: name, Annotations: map[string]string{hyperv1.NodePoolAnnotation: pool}}}
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/reference"
@@ -32,25 +33,8 @@ const (
 	baseCoreConfigs     = 2 // FIPS and SSH; the operator itself creates the one of the API proxy.
 )
 
-// config is the configuration of a pool's nodes.
-type config struct {
-	// raw contains all documents, sorted by their text.
-	raw string
-	// A change of hash replaces the pool's machines. hashWithoutVersion does not include the version of the release:
-	// it shows whether the configuration or only the version has changed.
-	hash, hashWithoutVersion string
-	// format is the format in which machines read their first-boot configuration.
-	format hyperv1.UserDataFormat
-	// stream is the operating system stream; empty if the release has only one.
-	stream string
-	// trustBundle is an input of the hashes. The token Secret needs it too.
-	trustBundle string
-	// formerAPIProxy replaces the first document for machines that 0.1.0 configured; empty if both are the same.
-	formerAPIProxy string
-}
-
 // reconcileConfig gathers and validates the configuration of the pool's nodes.
-func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reconcileConfig(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidMachineConfigConditionType
 	waiting, again, err := r.chooseFormat(ctx, s)
 	if err != nil {
@@ -64,21 +48,21 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 		err = s.render(documents)
 	}
 	if err != nil {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		s.SetFalse(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, err.Error())
 	}
 	if waiting != "" {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, waiting)
+		s.SetFalse(conditionType, hyperv1.NodePoolValidationFailedReason, waiting)
 		return ctrl.Result{RequeueAfter: waitPoll}, r.stopHolding(ctx, s, "WaitingForControlPlane", waiting)
 	}
-	if s.config.trustBundle, err = r.trustBundle(ctx, s); err != nil {
+	if s.config.TrustBundle, err = r.trustBundle(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := s.hashConfig(); err != nil {
 		return ctrl.Result{}, err
 	}
-	s.accept(conditionType, hyperv1.AllIsWellMessage)
-	if s.config.stream != "" {
+	s.SetTrue(conditionType, hyperv1.AllIsWellMessage)
+	if s.Stream != "" {
 		if err := errors.Join(s.validatePlatform(), r.keepStream(ctx, s)); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -88,11 +72,11 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 
 // render sets the configuration. A pool that 0.1.0 configured keeps that version's path to the API server, because a
 // different path would replace its machines.
-func (s *scope) render(documents []string) error {
-	if s.config.formerAPIProxy != "" {
-		former := append([]string{s.config.formerAPIProxy}, documents[1:]...)
+func (s *reconciliation) render(documents []string) error {
+	if s.formerAPIProxy != "" {
+		former := append([]string{s.formerAPIProxy}, documents[1:]...)
 		if err := s.join(former); err == nil {
-			hash, _, err := s.hashes(s.config.stream)
+			hash, _, err := s.hashes(s.Stream)
 			if err != nil || s.hasConfig(hash) {
 				return err
 			}
@@ -102,27 +86,27 @@ func (s *scope) render(documents []string) error {
 }
 
 // join sets the configuration and the operating system stream from the documents.
-func (s *scope) join(documents []string) (err error) {
+func (s *reconciliation) join(documents []string) (err error) {
 	slices.Sort(documents)
-	s.config.raw = strings.Join(documents, documentSeparator)
-	s.config.stream, err = s.chooseStream(documents)
+	s.config.Raw = strings.Join(documents, documentSeparator)
+	s.Stream, err = s.chooseStream(documents)
 	return errors.Join(err, s.checkConfig())
 }
 
 // chooseFormat gets the format of the pool's first-boot configuration from the platform, and reports it in a condition.
-func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string, again time.Duration, err error) {
-	chosen, err := s.platform.UserDataFormat(ctx, r.Client, s.view(), len(s.machines) > 0)
+func (r *Reconciler) chooseFormat(ctx context.Context, s *reconciliation) (waiting string, again time.Duration, err error) {
+	chosen, err := s.Platform.UserDataFormat(ctx, r.Client, s.View(), len(s.Machines) > 0)
 	if err != nil || chosen.Waiting != "" {
 		return chosen.Waiting, chosen.Again, err
 	}
-	s.config.format = chosen.Format
+	s.config.Format = chosen.Format
 	if chosen.Why != "" {
-		s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, fmt.Sprintf("Machines get user-data for %s, %s", readers[chosen.Format], chosen.Why))
+		s.SetTrue(hyperv1.NodePoolValidPlatformConfigConditionType, fmt.Sprintf("Machines get user-data for %s, %s", readers[chosen.Format], chosen.Why))
 	}
-	if chosen.Keep == "" || s.pool.Annotations[hyperv1.NodePoolUserDataFormatAnnotation] == chosen.Keep {
+	if chosen.Keep == "" || s.Pool.Annotations[hyperv1.NodePoolUserDataFormatAnnotation] == chosen.Keep {
 		return "", chosen.Again, nil
 	}
-	return "", 0, upsert.Patch(ctx, r.Client, s.pool, func() { annotate(s.pool, hyperv1.NodePoolUserDataFormatAnnotation, chosen.Keep) })
+	return "", 0, upsert.Patch(ctx, r.Client, s.Pool, func() { scope.Annotate(s.Pool, hyperv1.NodePoolUserDataFormatAnnotation, chosen.Keep) })
 }
 
 // readers names the program that reads user-data of each format.
@@ -130,23 +114,23 @@ var readers = map[hyperv1.UserDataFormat]string{hyperv1.UserDataIgnition: "Ignit
 
 // documents returns all parts of the configuration; the API proxy of an OpenShift cluster is the first one. waiting says
 // which part the control plane has not created yet.
-func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []string, waiting string, err error) {
+func (r *Reconciler) documents(ctx context.Context, s *reconciliation) (documents []string, waiting string, err error) {
 	var sources []corev1.ConfigMap
-	if s.distribution().OwnOperators {
+	if s.Distribution().OwnOperators {
 		proxy, former, err := r.apiProxyConfig(ctx, s)
 		if err != nil {
 			return nil, "", err
 		}
-		s.config.formerAPIProxy = former
+		s.formerAPIProxy = former
 		documents = append(documents, proxy)
-		core, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{coreConfigLabel: "true"})
+		core, err := r.listConfigs(ctx, s.Namespace(), client.MatchingLabels{coreConfigLabel: "true"})
 		if err != nil {
 			return nil, "", err
 		}
-		if want := coreConfigs(s.hc); len(core) != want {
+		if want := coreConfigs(s.HC); len(core) != want {
 			return nil, fmt.Sprintf("Waiting for the control plane: expected %d core ignition configs, found %d", want, len(core)), nil
 		}
-		tuned, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{tunedGeneratedLabel: "true", hyperv1.NodePoolAnnotation: s.pool.Name})
+		tuned, err := r.listConfigs(ctx, s.Namespace(), client.MatchingLabels{tunedGeneratedLabel: "true", hyperv1.NodePoolAnnotation: s.Pool.Name})
 		if err != nil {
 			return nil, "", err
 		}
@@ -157,7 +141,7 @@ func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []strin
 		return nil, "", err
 	}
 	for _, source := range append(sources, user...) {
-		read, err := nodeinput.ReadFor(source.Data[configKey], s.release.Distribution(), s.applier())
+		read, err := nodeinput.ReadFor(source.Data[configKey], s.Release.Distribution(), s.applier())
 		if err != nil {
 			return nil, "", fmt.Errorf("the ConfigMap %s/%s holds a configuration that cannot be used: %w", source.Namespace, source.Name, err)
 		}
@@ -182,9 +166,9 @@ func (r *Reconciler) listConfigs(ctx context.Context, namespace string, labels c
 	return list.Items, nil
 }
 
-func (r *Reconciler) userConfigs(ctx context.Context, s *scope) ([]corev1.ConfigMap, error) {
+func (r *Reconciler) userConfigs(ctx context.Context, s *reconciliation) ([]corev1.ConfigMap, error) {
 	var configs []corev1.ConfigMap
-	for _, ref := range s.pool.Spec.Config {
+	for _, ref := range s.Pool.Spec.Config {
 		source, err := r.userConfig(ctx, s, "spec.config", ref.Name, configKey)
 		if err != nil {
 			return nil, err
@@ -195,9 +179,9 @@ func (r *Reconciler) userConfigs(ctx context.Context, s *scope) ([]corev1.Config
 }
 
 // userConfig reads a ConfigMap that a field of the pool names, and checks that it has the given key.
-func (r *Reconciler) userConfig(ctx context.Context, s *scope, field, name, dataKey string) (*corev1.ConfigMap, error) {
+func (r *Reconciler) userConfig(ctx context.Context, s *reconciliation, field, name, dataKey string) (*corev1.ConfigMap, error) {
 	source := &corev1.ConfigMap{}
-	key := ctrlKey(s.pool.Namespace, name)
+	key := ctrlKey(s.Pool.Namespace, name)
 	err := r.Client.Get(ctx, key, source)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: there is no ConfigMap %s: create it", field, key)
@@ -212,41 +196,41 @@ func (r *Reconciler) userConfig(ctx context.Context, s *scope, field, name, data
 }
 
 // checkConfig validates the complete configuration in the same way as the ignition-server reads it.
-func (s *scope) checkConfig() error {
-	if s.distribution().OwnOperators {
+func (s *reconciliation) checkConfig() error {
+	if s.Distribution().OwnOperators {
 		return nil // The payload's own ignition-server reads it.
 	}
-	config, err := nodeinput.ReadFor(s.config.raw, s.release.Distribution(), s.applier())
+	config, err := nodeinput.ReadFor(s.config.Raw, s.Release.Distribution(), s.applier())
 	if err != nil {
 		return fmt.Errorf("the ConfigMaps of spec.config together: %w", err)
 	}
 	mirrors := config.Mirrors
-	for _, source := range s.hc.Spec.ImageContentSources {
+	for _, source := range s.HC.Spec.ImageContentSources {
 		mirrors = append(mirrors, releaseinfo.Mirror{Source: source.Source, Mirrors: source.Mirrors})
 	}
-	configuration := ptr.Deref(s.hc.Spec.Configuration, hyperv1.ClusterConfiguration{})
-	if err := nodeinput.ReadProxy(configuration.Proxy, s.hc.Spec.Networking).Check(); err != nil {
-		return fmt.Errorf("HostedCluster %s: %w", s.hc.Name, err)
+	configuration := ptr.Deref(s.HC.Spec.Configuration, hyperv1.ClusterConfiguration{})
+	if err := nodeinput.ReadProxy(configuration.Proxy, s.HC.Spec.Networking).Check(); err != nil {
+		return fmt.Errorf("HostedCluster %s: %w", s.HC.Name, err)
 	}
 	if _, err := nodeinput.ReadRegistries(configuration.Image, mirrors, s.nodeImages()...); err != nil {
-		return fmt.Errorf("HostedCluster %s: %w", s.hc.Name, err)
+		return fmt.Errorf("HostedCluster %s: %w", s.HC.Name, err)
 	}
 	return nil
 }
 
 // applier returns the program that applies the configuration to a machine.
-func (s *scope) applier() nodeinput.Applier {
-	if s.config.format == hyperv1.UserDataCloudConfig {
+func (s *reconciliation) applier() nodeinput.Applier {
+	if s.config.Format == hyperv1.UserDataCloudConfig {
 		return nodeinput.ByNodeAgent
 	}
 	return nodeinput.ByIgnition
 }
 
 // nodeImages returns the images of the payload that a machine needs before it becomes a node.
-func (s *scope) nodeImages() []string {
+func (s *reconciliation) nodeImages() []string {
 	var images []string
 	for _, component := range []string{"node", "pod"} {
-		if image, ok := s.release.ComponentImage(component); ok {
+		if image, ok := s.Release.ComponentImage(component); ok {
 			images = append(images, image)
 		}
 	}
@@ -255,22 +239,22 @@ func (s *scope) nodeImages() []string {
 
 // hashConfig computes the hash whose change replaces the pool's machines. It includes only the names of the pull
 // secret and the trust bundle, because nodes apply changed content in place.
-func (s *scope) hashConfig() error {
+func (s *reconciliation) hashConfig() error {
 	var err error
-	s.config.hash, s.config.hashWithoutVersion, err = s.hashes(s.config.stream)
+	s.config.Hash, s.config.HashWithoutVersion, err = s.hashes(s.Stream)
 	return err
 }
 
 // hashes returns the hashes that the pool's configuration has with an operating system stream.
-func (s *scope) hashes(stream string) (hash, withoutVersion string, err error) {
-	global, err := globalConfig(s.hc, s.distribution(), s.release.Version())
+func (s *reconciliation) hashes(stream string) (hash, withoutVersion string, err error) {
+	global, err := globalConfig(s.HC, s.Distribution(), s.Release.Version())
 	if err != nil {
 		return "", "", err
 	}
-	names := s.hc.Spec.PullSecret.Name + reference.Name(s.hc.Spec.AdditionalTrustBundle)
-	if s.config.format != hyperv1.UserDataIgnition {
-		names += string(s.config.format)
+	names := s.HC.Spec.PullSecret.Name + reference.Name(s.HC.Spec.AdditionalTrustBundle)
+	if s.config.Format != hyperv1.UserDataIgnition {
+		names += string(s.config.Format)
 	}
-	hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global + stream)
-	return hash, naming.Hash(s.config.raw + names + stream), nil
+	hash = naming.Hash(s.config.Raw + s.releaseIdentity() + names + global + stream)
+	return hash, naming.Hash(s.config.Raw + names + stream), nil
 }

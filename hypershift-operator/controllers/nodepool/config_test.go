@@ -20,47 +20,47 @@ import (
 )
 
 // configured returns a scope whose payload is known, with a configuration that a test may change.
-func configured(mutate func(*scope)) *scope {
+func configured(mutate func(*reconciliation)) *reconciliation {
 	s := scopeWith()
-	s.hc = fixture.HostedCluster("clusters")
-	s.release = fixture.Payloads()[fixture.ReleaseImage]
-	s.config.raw = "raw"
+	s.HC = fixture.HostedCluster("clusters")
+	s.Release = fixture.Payloads()[fixture.ReleaseImage]
+	s.config.Raw = "raw"
 	mutate(s)
 	return s
 }
 
-func hashes(t *testing.T, mutate func(*scope)) (hash, withoutVersion string) {
+func hashes(t *testing.T, mutate func(*reconciliation)) (hash, withoutVersion string) {
 	t.Helper()
 	s := configured(mutate)
 	NewWithT(t).Expect(s.hashConfig()).To(Succeed())
-	return s.config.hash, s.config.hashWithoutVersion
+	return s.config.Hash, s.config.HashWithoutVersion
 }
 
 func TestHashConfig(t *testing.T) {
-	base, baseWithout := hashes(t, func(*scope) {})
+	base, baseWithout := hashes(t, func(*reconciliation) {})
 	for _, tc := range []struct {
 		name                  string
-		mutate                func(*scope)
+		mutate                func(*reconciliation)
 		rolls, changesWithout bool
 	}{
-		{"When nothing changes, it should not replace nodes", func(*scope) {}, false, false},
-		{"When the configuration changes, it should replace nodes", func(s *scope) { s.config.raw = "other" }, true, true},
-		{"When only the version changes, it should change only the hash that includes the version", func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }, true, false},
-		{"When another pull secret is set, it should replace nodes", func(s *scope) { s.hc.Spec.PullSecret.Name = "other" }, true, true},
-		{"When the trust bundle is removed, it should replace nodes", func(s *scope) { s.hc.Spec.AdditionalTrustBundle = nil }, true, true},
-		{"When a proxy is set, it should replace nodes", func(s *scope) {
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "http://p"}}
+		{"When nothing changes, it should not replace nodes", func(*reconciliation) {}, false, false},
+		{"When the configuration changes, it should replace nodes", func(s *reconciliation) { s.config.Raw = "other" }, true, true},
+		{"When only the version changes, it should change only the hash that includes the version", func(s *reconciliation) { s.Release = fixture.Payloads()[fixture.OCPImage] }, true, false},
+		{"When another pull secret is set, it should replace nodes", func(s *reconciliation) { s.HC.Spec.PullSecret.Name = "other" }, true, true},
+		{"When the trust bundle is removed, it should replace nodes", func(s *reconciliation) { s.HC.Spec.AdditionalTrustBundle = nil }, true, true},
+		{"When a proxy is set, it should replace nodes", func(s *reconciliation) {
+			s.HC.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "http://p"}}
 		}, true, false},
-		{"When machines switch to cloud-config, it should replace nodes", func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig }, true, true},
-		{"When machines already use Ignition, it should not replace nodes", func(s *scope) { s.config.format = hyperv1.UserDataIgnition }, false, false},
-		{"When labels and replicas change, it should not replace nodes", func(s *scope) {
-			s.pool.Spec.NodeLabels, s.pool.Spec.Replicas = map[string]string{"a": "b"}, ptr.To[int32](9)
+		{"When machines switch to cloud-config, it should replace nodes", func(s *reconciliation) { s.config.Format = hyperv1.UserDataCloudConfig }, true, true},
+		{"When machines already use Ignition, it should not replace nodes", func(s *reconciliation) { s.config.Format = hyperv1.UserDataIgnition }, false, false},
+		{"When labels and replicas change, it should not replace nodes", func(s *reconciliation) {
+			s.Pool.Spec.NodeLabels, s.Pool.Spec.Replicas = map[string]string{"a": "b"}, ptr.To[int32](9)
 		}, false, false},
-		{"When the API server's configuration changes, it should not replace nodes", func(s *scope) {
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{}}
+		{"When the API server's configuration changes, it should not replace nodes", func(s *reconciliation) {
+			s.HC.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{}}
 		}, false, false},
-		{"When an empty import mode is added, it should not replace nodes", func(s *scope) {
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{}}
+		{"When an empty import mode is added, it should not replace nodes", func(s *reconciliation) {
+			s.HC.Spec.Configuration = &hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{}}
 		}, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -72,24 +72,11 @@ func TestHashConfig(t *testing.T) {
 	}
 	t.Run("When the hash is computed, it should be the documented hash", func(t *testing.T) {
 		g := NewWithT(t)
-		s := configured(func(*scope) {})
-		global, err := globalConfig(s.hc, s.distribution(), s.release.Version())
+		s := configured(func(*reconciliation) {})
+		global, err := globalConfig(s.HC, s.Distribution(), s.Release.Version())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(base).To(Equal(naming.Hash("raw1.36.3" + fixture.PullSecret + fixture.TrustBundle + global)))
 		g.Expect(baseWithout).To(Equal(naming.Hash("raw" + fixture.PullSecret + fixture.TrustBundle)))
-	})
-}
-
-func TestStubProxy(t *testing.T) {
-	t.Run("When the cluster has a proxy, machines should fetch their configuration through it", func(t *testing.T) {
-		s := configured(func(s *scope) {
-			s.hc.Status.IgnitionEndpoint = "ignition.example"
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "a.example"}}
-		})
-		raw, err := s.stub("hash", []byte("token"))
-		g := NewWithT(t)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(raw)).To(And(ContainSubstring(`"httpsProxy":"http://p"`), ContainSubstring(`"a.example"`), ContainSubstring("https://ignition.example/ignition")))
 	})
 }
 
@@ -138,7 +125,7 @@ func TestParseSecretName(t *testing.T) {
 		{"When the Secret belongs to another NodePool, it should return no hash", "token-other-0a1b2c3d", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			prefix, hash := s.parseSecretName(tc.secret)
+			prefix, hash := s.ParseSecretName(tc.secret)
 			g := NewWithT(t)
 			g.Expect(prefix).To(Equal(tc.prefix))
 			g.Expect(hash).To(Equal(tc.hash))
@@ -148,11 +135,11 @@ func TestParseSecretName(t *testing.T) {
 
 func TestResourcesName(t *testing.T) {
 	t.Run("When names are long, the result should fit into a label key with the prefix of Cluster API", func(t *testing.T) {
-		s := configured(func(s *scope) {
-			s.hc.Spec.InfraID = "a-very-long-infrastruct-abcde"
-			s.pool.Name, s.pool.Spec.ClusterName = "a-pool-with-a-rather-long-name", "a-cluster-with-a-long-name"
+		s := configured(func(s *reconciliation) {
+			s.HC.Spec.InfraID = "a-very-long-infrastruct-abcde"
+			s.Pool.Name, s.Pool.Spec.ClusterName = "a-pool-with-a-rather-long-name", "a-cluster-with-a-long-name"
 		})
-		NewWithT(t).Expect(len(s.resourcesName())).To(BeNumerically("<=", maxResourcesName))
+		NewWithT(t).Expect(len(s.ResourcesName())).To(BeNumerically("<=", 43))
 	})
 }
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
-
 	ignition "github.com/coreos/ignition/v2/config/v3_2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -103,7 +103,7 @@ func (s *world) change(mutate func(*hyperv1.NodePool)) {
 
 func (s *world) condition(conditionType string) hyperv1.NodePoolCondition {
 	s.t.Helper()
-	c := find(s.pool().Status.Conditions, conditionType)
+	c := scope.Find(s.pool().Status.Conditions, conditionType)
 	s.Expect(c).NotTo(BeNil(), "condition %s", conditionType)
 	return *c
 }

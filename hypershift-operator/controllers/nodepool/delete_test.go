@@ -37,10 +37,10 @@ func TestDeleteOne(t *testing.T) {
 			}
 			c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).
 				WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: set.Namespace}}, hc, pool, set).Build()
-			s := newScope(pool)
-			s.hc = hc
+			s := newReconciliation(pool)
+			s.HC = hc
 			for range 2 { // The second call finds the object gone.
-				_, err := (&Reconciler{Client: c}).deleteOne(t.Context(), s, set.DeepCopy())
+				_, err := s.Delete(t.Context(), c, set.DeepCopy())
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			err := c.Get(t.Context(), ctrlKey(set.Namespace, set.Name), set)

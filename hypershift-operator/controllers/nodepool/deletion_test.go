@@ -16,6 +16,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -37,7 +39,7 @@ func TestDeletionWaits(t *testing.T) {
 				fixture.Create(t, s.client, obj)
 			}
 			obj.SetFinalizers([]string{holder})
-			annotate(obj, clusterv1.PausedAnnotation, "true")
+			scope.Annotate(obj, clusterv1.PausedAnnotation, "true")
 			s.Expect(s.client.Update(t.Context(), obj)).To(Succeed())
 			s.Expect(s.client.Delete(t.Context(), s.pool())).To(Succeed())
 			for range 3 {
@@ -101,7 +103,7 @@ func TestDeletionWithMachine(t *testing.T) {
 
 func TestWhyMachinesStay(t *testing.T) {
 	going := func(name, message string) *clusterv1.Machine {
-		return madeWith(name, "wanted", func(m *clusterv1.Machine) {
+		return scopetest.Machine(name, "wanted", func(m *clusterv1.Machine) {
 			m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Message: message}}
 		})
 	}
@@ -126,9 +128,9 @@ func TestWhyMachinesStay(t *testing.T) {
 			if test.refused {
 				w.Reconciler.Client = testenv.NewGrudging(w.client)
 			}
-			s := pass(going("a", "drains"), going("b", ""), madeWith("c", "wanted"))
-			s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
-			s.platformServed = test.served
+			s := pass(going("a", "drains"), going("b", ""), scopetest.Machine("c", "wanted"))
+			s.Platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+			s.PlatformServed = test.served
 			w.Expect(w.whyMachinesStay(t.Context(), s)).To(Equal("Waiting for 3 machines to be deleted" + test.want))
 		})
 	}
@@ -181,8 +183,8 @@ func TestDeleteTemplates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := inMemory(t), pass()
-			s.platform, _ = fixture.Platforms(nil).For(test.kind)
-			s.platformServed = test.served
+			s.Platform, _ = fixture.Platforms(nil).For(test.kind)
+			s.PlatformServed = test.served
 			w.Reconciler.Client = testenv.NewGrudging(w.client)
 			err := w.deleteTemplates(t.Context(), s, func(string) bool { return true })
 			w.Expect(err != nil).To(Equal(test.asks), fmt.Sprint(err))

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -140,7 +140,7 @@ func TestDigests(t *testing.T) {
 		before, evil := b.userData(), releasetest.Start(t)
 		_, digest, _ := strings.Cut(pinned, "@")
 		b.change(func(p *hyperv1.NodePool) {
-			annotate(p, hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+evil.Host+"/release@"+digest)
+			scope.Annotate(p, hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+evil.Host+"/release@"+digest)
 		})
 		b.restart()
 		b.mustPass()

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -25,11 +26,11 @@ func TestRememberRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := inMemory(t)
 			_, s := gated()
-			s.release = build(named, "1.36.3", test.digest)
+			s.Release = build(named, "1.36.3", test.digest)
 			if test.before != "" {
-				annotate(s.pool, first, test.before)
+				scope.Annotate(s.Pool, first, test.before)
 			}
-			fixture.Create(t, w.client, s.pool)
+			fixture.Create(t, w.client, s.Pool)
 			w.Expect(w.rememberRelease(t.Context(), s)).To(Succeed())
 			w.Expect(w.pool().Annotations[first]).To(Equal(test.first))
 			w.Expect(w.pool().Annotations[resolved]).To(Equal(test.resolved))
@@ -48,7 +49,7 @@ func TestRememberRelease(t *testing.T) {
 func TestRememberRefused(t *testing.T) {
 	w := inMemory(t)
 	_, s := gated()
-	fixture.Create(t, w.client, s.pool)
+	fixture.Create(t, w.client, s.Pool)
 	w.Reconciler.Client = testenv.NewGrudging(w.client)
 	w.Expect(w.rememberRelease(t.Context(), s)).To(MatchError(testenv.ErrRefused))
 }
@@ -62,8 +63,8 @@ func TestReleaseIdentity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := gated()
-			s.release = build("r", "1.36.3", test.digest)
-			annotate(s.pool, hyperv1.NodePoolFirstReleaseAnnotation, test.first)
+			s.Release = build("r", "1.36.3", test.digest)
+			scope.Annotate(s.Pool, hyperv1.NodePoolFirstReleaseAnnotation, test.first)
 			NewWithT(t).Expect(s.releaseIdentity()).To(Equal(test.want))
 		})
 	}
@@ -84,8 +85,8 @@ func TestOtherRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := gated()
-			s.release, s.pool.Status.Version = build("r", "1.36.3", test.digest), test.version
-			annotate(s.pool, hyperv1.NodePoolCurrentReleaseAnnotation, test.current)
+			s.Release, s.Pool.Status.Version = build("r", "1.36.3", test.digest), test.version
+			scope.Annotate(s.Pool, hyperv1.NodePoolCurrentReleaseAnnotation, test.current)
 			NewWithT(t).Expect(s.otherRelease()).To(Equal(test.want))
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -210,41 +210,17 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(failed.Message).To(ContainSubstring("creating MachineDeployment refused-demo/demo"))
 		s.Reconciler.Client = c
 		s.mustPass()
-		s.Expect(find(s.pool().Status.Conditions, string(hyperv1.ReconciliationSucceeded))).To(BeNil())
+		s.Expect(scope.Find(s.pool().Status.Conditions, string(hyperv1.ReconciliationSucceeded))).To(BeNil())
 	})
-}
-
-func TestHealthChecks(t *testing.T) {
-	for _, tc := range []struct {
-		name, annotation, value, failure string
-	}{
-		{"When maxUnhealthy is a percentage, it should be accepted", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "40%", ""},
-		{"When maxUnhealthy is invalid, it should report the accepted format", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "some", "a number of machines such as 2"},
-		{"When a duration is invalid, it should report the accepted format", hyperv1.MachineHealthCheckTimeoutAnnotation, "soon", "a duration such as 90m"},
-		{"When a duration is negative, it should be rejected", hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, "-1h", "a duration such as 90m"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			s := scopeWith()
-			s.hc = fixture.HostedCluster("clusters")
-			s.pool.Annotations = map[string]string{tc.annotation: tc.value}
-			_, err := s.healthChecks()
-			if tc.failure != "" {
-				g.Expect(err).To(MatchError(And(ContainSubstring(tc.annotation), ContainSubstring(tc.failure))))
-				return
-			}
-			g.Expect(err).NotTo(HaveOccurred())
-		})
-	}
 }
 
 func TestReportMachinesThatGo(t *testing.T) {
 	g := NewWithT(t)
 	now := metav1.Now()
 	s := scopeWith()
-	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}}}
+	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}}}
 	s.reportTroubles()
-	g.Expect(s.conditions[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
+	g.Expect(s.Conditions[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
 		"a pool whose last machine is going has none, and is not well for it")
 }
 

@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -27,12 +28,12 @@ func build(image, version, digest string) *releaseinfo.ReleaseImage {
 }
 
 // gated returns a scope of a pool that names the second build of 1.36.3 by a tag, as its cluster does.
-func gated() (*Reconciler, *scope) {
+func gated() (*Reconciler, *reconciliation) {
 	s := pass()
 	s.access = release.Access{PullSecret: []byte("{}")}
-	s.pool.Status.Version = ""
-	s.pool.Spec.Release.Image, s.release = "registry.example/release:second", build("registry.example/release:second", "1.36.3", "sha256:2")
-	s.hc.Spec.Release.Image = s.pool.Spec.Release.Image
+	s.Pool.Status.Version = ""
+	s.Pool.Spec.Release.Image, s.Release = "registry.example/release:second", build("registry.example/release:second", "1.36.3", "sha256:2")
+	s.HC.Spec.Release.Image = s.Pool.Spec.Release.Image
 	return &Reconciler{Releases: fixture.Releases{
 		"registry.example/release:older": build("registry.example/release:older", "1.36.2", "sha256:0"), olderBuild: build(olderBuild, "1.36.3", "sha256:1"),
 		newerBuild: build(newerBuild, "1.36.3", "sha256:2"), "registry.example/release:second": build("registry.example/release:second", "1.36.3", "sha256:2"),
@@ -50,40 +51,42 @@ func step(state configv1.UpdateState, version, image string) configv1.UpdateHist
 
 func TestGate(t *testing.T) {
 	for name, test := range map[string]struct {
-		change    func(*scope)
+		change    func(*reconciliation)
 		plane     string
 		toldParts []string
 	}{
 		"When the control plane has completed the version, it should allow nodes": {
-			func(s *scope) { s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild)) }, "1.36.3", nil},
-		"When the control plane is being installed, it should compare with the cluster's spec": {func(*scope) {}, "1.36.3", nil},
+			func(s *reconciliation) {
+				s.HC.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild))
+			}, "1.36.3", nil},
+		"When the control plane is being installed, it should compare with the cluster's spec": {func(*reconciliation) {}, "1.36.3", nil},
 		"When the control plane is being installed with an older release, it should reject newer nodes": {
-			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/release:older" }, "1.36.2", []string{"1.36.3", "1.36.2"}},
+			func(s *reconciliation) { s.HC.Spec.Release.Image = "registry.example/release:older" }, "1.36.2", []string{"1.36.3", "1.36.2"}},
 		"When the control plane has completed only an older version, it should reject newer nodes": {
-			func(s *scope) {
-				s.hc.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.2", "x"))
+			func(s *reconciliation) {
+				s.HC.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.2", "x"))
 			}, "1.36.2", []string{"1.36.3", "1.36.2"}},
 		"When the NodePool is downgraded and newer than the control plane, it should report both": {
-			func(s *scope) {
-				s.pool.Status.Version = "1.37.0"
-				s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.2", "x"))
+			func(s *reconciliation) {
+				s.Pool.Status.Version = "1.37.0"
+				s.HC.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.2", "x"))
 			}, "1.36.2", []string{"going back", "1.36.2"}},
 		"When the control plane is being updated to the same build, nodes should wait": {
-			func(s *scope) {
-				s.hc.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild))
+			func(s *reconciliation) {
+				s.HC.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild))
 			}, "1.36.3", []string{newerBuild}},
 		"When the release of the cluster cannot be read, it should name the cluster": {
-			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/unknown:1" }, "", []string{"HostedCluster demo", "manifest unknown"}},
+			func(s *reconciliation) { s.HC.Spec.Release.Image = "registry.example/unknown:1" }, "", []string{"HostedCluster demo", "manifest unknown"}},
 		"When validation is skipped, it should allow any version": {
-			func(s *scope) {
-				annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
-				s.pool.Status.Version = "1.37.0"
-				s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.35.0", "x"))
+			func(s *reconciliation) {
+				scope.Annotate(s.HC, hyperv1.SkipReleaseImageValidation, "true")
+				s.Pool.Status.Version = "1.37.0"
+				s.HC.Status.Version = ran(step(configv1.CompletedUpdate, "1.35.0", "x"))
 			}, "1.35.0", nil},
 		"When validation is skipped during installation, it should not read the cluster's release": {
-			func(s *scope) {
-				annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
-				s.hc.Spec.Release.Image = "registry.example/unknown:1"
+			func(s *reconciliation) {
+				scope.Annotate(s.HC, hyperv1.SkipReleaseImageValidation, "true")
+				s.HC.Spec.Release.Image = "registry.example/unknown:1"
 			}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +105,7 @@ func TestGate(t *testing.T) {
 	}
 	t.Run("When the cluster's release has no version, it should still report a downgrade of the NodePool", func(t *testing.T) {
 		r, s := gated()
-		s.pool.Status.Version, s.hc.Spec.Release.Image = "1.37.0", "nameless"
+		s.Pool.Status.Version, s.HC.Spec.Release.Image = "1.37.0", "nameless"
 		r.Releases = fixture.Releases{"nameless": build("nameless", "", "")}
 		NewWithT(t).Expect(r.gate(t.Context(), s)).To(MatchError(ContainSubstring("going back")))
 	})
@@ -110,22 +113,22 @@ func TestGate(t *testing.T) {
 
 func TestClusterRelease(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*scope)
+		change func(*reconciliation)
 		want   string
 	}{
-		"When the NodePool uses the same release, it should return the NodePool's release": {func(s *scope) { s.access = release.Access{} }, "registry.example/release:second"},
+		"When the NodePool uses the same release, it should return the NodePool's release": {func(s *reconciliation) { s.access = release.Access{} }, "registry.example/release:second"},
 		"When the cluster uses another release, it should return the cluster's release": {
-			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/release:older" }, "registry.example/release:older"},
+			func(s *reconciliation) { s.HC.Spec.Release.Image = "registry.example/release:older" }, "registry.example/release:older"},
 		"When the control plane has its own release, it should return that release": {
-			func(s *scope) {
-				s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "registry.example/release:older"}
+			func(s *reconciliation) {
+				s.HC.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "registry.example/release:older"}
 			}, "registry.example/release:older"},
 		"When the control plane release is empty, it should return the cluster's release": {
-			func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }, "registry.example/release:second"},
+			func(s *reconciliation) { s.HC.Spec.ControlPlaneRelease = &hyperv1.Release{} }, "registry.example/release:second"},
 		"When the control plane has pinned the release to a digest, it should return the pinned release": {
-			func(s *scope) { s.hcp = controlPlane("clusters", s.hc.Spec.Release.Image, olderBuild) }, olderBuild},
+			func(s *reconciliation) { s.hcp = controlPlane("clusters", s.HC.Spec.Release.Image, olderBuild) }, olderBuild},
 		"When the control plane has pinned another release, it should ignore that release": {
-			func(s *scope) { s.hcp = controlPlane("clusters", "elsewhere", olderBuild) }, "registry.example/release:second"},
+			func(s *reconciliation) { s.hcp = controlPlane("clusters", "elsewhere", olderBuild) }, "registry.example/release:second"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -139,10 +142,10 @@ func TestClusterRelease(t *testing.T) {
 }
 
 // going sets the cluster's Progressing condition. Its observed generation may be behind the spec's generation.
-func going(status metav1.ConditionStatus, behind int64) func(*scope) {
-	return func(s *scope) {
-		s.hc.Generation = 5
-		s.hc.Status.Conditions = []metav1.Condition{
+func going(status metav1.ConditionStatus, behind int64) func(*reconciliation) {
+	return func(s *reconciliation) {
+		s.HC.Generation = 5
+		s.HC.Status.Conditions = []metav1.Condition{
 			{Type: "Other", Status: metav1.ConditionTrue}, {Type: string(hyperv1.HostedClusterProgressing), Status: status, ObservedGeneration: 5 - behind},
 		}
 	}
@@ -152,7 +155,7 @@ func TestInOrder(t *testing.T) {
 	onOlder := ran(step(configv1.CompletedUpdate, "1.36.3", olderBuild))
 	for name, test := range map[string]struct {
 		history *hyperv1.ClusterVersionStatus
-		change  func(*scope)
+		change  func(*reconciliation)
 		waits   bool
 	}{
 		"When the control plane is being installed, nodes should not wait":      {nil, going(metav1.ConditionTrue, 0), false},
@@ -160,19 +163,19 @@ func TestInOrder(t *testing.T) {
 		"When the control plane is downgraded from the build, nodes should not wait": {
 			ran(step(configv1.PartialUpdate, "1.36.3", olderBuild), step(configv1.CompletedUpdate, "1.36.3", newerBuild)), going(metav1.ConditionTrue, 0), false},
 		"When the control plane has started the rollout of the build, nodes should wait": {
-			ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*scope) {}, true},
+			ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*reconciliation) {}, true},
 		"When the control plane has started the rollout of another build, nodes should not wait": {
-			ran(step(configv1.PartialUpdate, "1.36.3", "registry.example/release@sha256:3"), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*scope) {}, false},
+			ran(step(configv1.PartialUpdate, "1.36.3", "registry.example/release@sha256:3"), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*reconciliation) {}, false},
 		"When the control plane reports Progressing, nodes should wait":                                       {onOlder, going(metav1.ConditionTrue, 0), true},
 		"When the control plane's new spec is not observed yet, nodes should wait":                            {onOlder, going(metav1.ConditionFalse, 1), true},
 		"When the control plane has completed its spec, nodes should not wait":                                {onOlder, going(metav1.ConditionFalse, 0), false},
-		"When the control plane has never reported Progressing, nodes should not wait":                        {onOlder, func(*scope) {}, false},
-		"When the control plane is being updated to another release than the NodePool, nodes should not wait": {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.hc.Spec.Release.Image = olderBuild }, false},
-		"When the NodePool has another version than the control plane, nodes should not wait":                 {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.controlPlaneVersion = "1.36.4" }, false},
+		"When the control plane has never reported Progressing, nodes should not wait":                        {onOlder, func(*reconciliation) {}, false},
+		"When the control plane is being updated to another release than the NodePool, nodes should not wait": {onOlder, func(s *reconciliation) { going(metav1.ConditionTrue, 0)(s); s.HC.Spec.Release.Image = olderBuild }, false},
+		"When the NodePool has another version than the control plane, nodes should not wait":                 {onOlder, func(s *reconciliation) { going(metav1.ConditionTrue, 0)(s); s.controlPlaneVersion = "1.36.4" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := gated()
-			s.controlPlaneVersion, s.hc.Status.Version = "1.36.3", test.history
+			s.controlPlaneVersion, s.HC.Status.Version = "1.36.3", test.history
 			test.change(s)
 			err := r.inOrder(t.Context(), s)
 			if !test.waits {
@@ -184,9 +187,9 @@ func TestInOrder(t *testing.T) {
 	}
 	t.Run("When the release of the control plane cannot be read, nodes should wait and report the reason", func(t *testing.T) {
 		r, s := gated()
-		s.controlPlaneVersion, s.hc.Status.Version = "1.36.3", onOlder
+		s.controlPlaneVersion, s.HC.Status.Version = "1.36.3", onOlder
 		going(metav1.ConditionTrue, 0)(s)
-		s.hc.Spec.Release.Image = "registry.example/unknown:1"
+		s.HC.Spec.Release.Image = "registry.example/unknown:1"
 		NewWithT(t).Expect(r.inOrder(t.Context(), s)).To(MatchError(ContainSubstring("manifest unknown")))
 	})
 }
@@ -205,13 +208,13 @@ func TestIsRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := gated()
-			s.release = build("registry.example/release:second", "1.36.3", test.digest)
+			s.Release = build("registry.example/release:second", "1.36.3", test.digest)
 			NewWithT(t).Expect(s.isRelease(test.image)).To(Equal(test.want))
 		})
 	}
 	t.Run("When the NodePool's spec has a digest that is not read yet, the same pull spec should match", func(t *testing.T) {
 		_, s := gated()
-		s.release, s.pool.Spec.Release.Image = build(newerBuild, "1.36.3", ""), newerBuild
+		s.Release, s.Pool.Spec.Release.Image = build(newerBuild, "1.36.3", ""), newerBuild
 		NewWithT(t).Expect(s.isRelease(newerBuild)).To(BeTrue())
 	})
 }
@@ -242,7 +245,7 @@ func TestReportSkew(t *testing.T) {
 			_, s := gated()
 			s.controlPlaneVersion = plane
 			s.reportSkew()
-			got := s.conditions[hyperv1.NodePoolSupportedVersionSkewConditionType]
+			got := s.Conditions[hyperv1.NodePoolSupportedVersionSkewConditionType]
 			NewWithT(t).Expect(got).To(And(HaveField("Status", want.Status), HaveField("Reason", want.Reason)))
 			NewWithT(t).Expect(got.Message).NotTo(BeEmpty())
 		})

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -103,7 +103,7 @@ func (g *guest) nodes() []*corev1.Node {
 func (g *guest) write(obj client.Object, annotations map[string]string) {
 	g.t.Helper()
 	for key, value := range annotations {
-		annotate(obj, key, value)
+		scope.Annotate(obj, key, value)
 	}
 	g.Expect(g.client.Update(g.t.Context(), obj)).To(Succeed())
 }

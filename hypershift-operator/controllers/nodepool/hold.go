@@ -12,77 +12,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// waitingForIgnitionServer is the reason while the ignition-server has not reported on a configuration.
-const waitingForIgnitionServer = "WaitingForIgnitionServer"
-
-// reportPayload copies the ignition-server's report on the configuration into a condition.
-func (s *scope) reportPayload() {
-	conditionType := hyperv1.NodePoolValidGeneratedPayloadConditionType
-	reason, message := string(s.token.Data[hyperv1.TokenSecretReasonKey]), string(s.token.Data[hyperv1.TokenSecretMessageKey])
-	switch reason {
-	case "":
-		s.setCondition(condition.Unknown(conditionType, waitingForIgnitionServer, s.ignitionServerState()))
-	case hyperv1.AsExpectedReason:
-		s.accept(conditionType, message)
-	default:
-		s.reject(conditionType, reason, message)
-	}
-}
-
-// ignitionServerState describes an ignition-server that has not reported yet.
-func (s *scope) ignitionServerState() string {
-	return "Waiting for the cluster's ignition-server to render the configuration" + s.ignitionTrouble()
-}
-
-// ignitionTrouble returns the reason why machines cannot reach the ignition-server, according to the HostedCluster;
-// empty if it reports no problem.
-func (s *scope) ignitionTrouble() string {
-	for _, c := range s.hc.Status.Conditions {
-		if c.Type == string(hyperv1.IgnitionEndpointAvailable) && c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("; it is not available (%s): %s", c.Reason, c.Message)
-		}
-	}
-	return ""
-}
-
 // held reports whether the machines must not change. If the configuration could not be rendered, a new machine would
 // never become a node. With maxSurge 0, the new machine would even replace a working node.
-func (s *scope) held() bool {
-	return s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
+func (s *reconciliation) held() bool {
+	return s.Conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
 }
 
 // holdUngenerated holds the pool while the ignition-server has not rendered the configuration.
-func (r *Reconciler) holdUngenerated(ctx context.Context, s *scope) error {
-	c := s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType]
+func (r *Reconciler) holdUngenerated(ctx context.Context, s *reconciliation) error {
+	c := s.Conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType]
 	return r.hold(ctx, s, c.Reason, c.Message)
 }
 
 // hold keeps the current machine template. Changes that need no new configuration still apply: the number of machines
 // and the rollout strategy.
-func (r *Reconciler) hold(ctx context.Context, s *scope, reason, why string) error {
-	if s.platform.MachineTemplates() == nil {
+func (r *Reconciler) hold(ctx context.Context, s *reconciliation, reason, why string) error {
+	if s.Platform.MachineTemplates() == nil {
 		return nil
 	}
 	s.tellHeld(why)
-	s.reject(hyperv1.NodePoolReadyConditionType, reason, "No machine is made yet. "+why)
-	if s.inPlace() {
-		ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
-		return r.holdSet(ctx, s, ms, func() { ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas) }, func() { s.observeMachineSet(ms) })
+	s.SetFalse(hyperv1.NodePoolReadyConditionType, reason, "No machine is made yet. "+why)
+	if s.InPlace() {
+		ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: s.Pool.Name}}
+		return r.holdSet(ctx, s, ms, func() { ms.Spec.Replicas = replicas(s.Pool, ms.Spec.Replicas) }, func() { s.observeMachineSet(ms) })
 	}
-	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: s.Pool.Name}}
 	return r.holdSet(ctx, s, md, func() {
-		md.Spec.Replicas = replicas(s.pool, md.Spec.Replicas)
-		md.Spec.Rollout.Strategy = rolloutStrategy(s.pool.Spec.Management.Replace)
+		md.Spec.Replicas = replicas(s.Pool, md.Spec.Replicas)
+		md.Spec.Rollout.Strategy = rolloutStrategy(s.Pool.Spec.Management.Replace)
 	}, func() { s.observeDeployment(md) })
 }
 
 // stopHolding holds the pool and ends a reconcile that has no usable configuration.
-func (r *Reconciler) stopHolding(ctx context.Context, s *scope, reason, why string) error {
+func (r *Reconciler) stopHolding(ctx context.Context, s *reconciliation, reason, why string) error {
 	if err := r.hold(ctx, s, reason, why); err != nil {
 		return err
 	}
@@ -90,7 +56,7 @@ func (r *Reconciler) stopHolding(ctx context.Context, s *scope, reason, why stri
 }
 
 // holdSet updates the MachineDeployment or MachineSet if it exists.
-func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, shape, observe func()) error {
+func (r *Reconciler) holdSet(ctx context.Context, s *reconciliation, set client.Object, shape, observe func()) error {
 	key := client.ObjectKeyFromObject(set)
 	err := r.Client.Get(ctx, key, set)
 	if apierrors.IsNotFound(err) {
@@ -107,11 +73,11 @@ func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, s
 }
 
 // tellHeld adds to the updating conditions that the update has not begun, and why.
-func (s *scope) tellHeld(why string) {
+func (s *reconciliation) tellHeld(why string) {
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
-		if c, known := s.conditions[conditionType]; known && c.Status == metav1.ConditionTrue {
+		if c, known := s.Conditions[conditionType]; known && c.Status == metav1.ConditionTrue {
 			c.Message += ". Machines stay unchanged until then. " + why
-			s.setCondition(c)
+			s.SetCondition(c)
 		}
 	}
 }

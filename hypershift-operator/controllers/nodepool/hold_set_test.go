@@ -18,37 +18,30 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-func TestReportPayload(t *testing.T) {
+// TestHeld: the machines of a pool change only while its configuration is rendered, and its Secrets stay until then.
+func TestHeld(t *testing.T) {
 	kind := hyperv1.NodePoolValidGeneratedPayloadConditionType
-	for name, test := range map[string]struct {
-		reason, message, want string
-		held                  bool
-	}{
-		"has reported nothing":                    {"", "", "Unknown/WaitingForIgnitionServer: ", true},
-		"has rendered it":                         {hyperv1.AsExpectedReason, "rendered", "True/AsExpected: rendered", false},
-		"cannot render it":                        {"InvalidConfig", "no such unit", "False/InvalidConfig: no such unit", true},
-		"has reported a message without a reason": {"", "words", "Unknown/WaitingForIgnitionServer: ", true},
-	} {
-		t.Run("When the ignition-server "+name+", ValidGeneratedPayload should report it", func(t *testing.T) {
-			g, s := NewWithT(t), pass()
-			g.Expect(s.held()).To(BeTrue(), "nobody has looked")
-			s.token = &corev1.Secret{Data: map[string][]byte{
-				hyperv1.TokenSecretReasonKey: []byte(test.reason), hyperv1.TokenSecretMessageKey: []byte(test.message)}}
-			s.reportPayload()
-			g.Expect(s.says(kind)).To(HavePrefix(test.want))
-			g.Expect(s.held()).To(Equal(test.held))
-		})
+	g, s, r := NewWithT(t), pass(), on(nil, &corev1.Secret{ObjectMeta: inHosted("token-demo-old", hyperv1.NodePoolAnnotation, "clusters/demo")})
+	for _, c := range []metav1.Condition{{}, condition.Unknown(kind, "R", ""), condition.False(kind, "R", "")} {
+		s.SetCondition(c)
+		g.Expect(s.held()).To(BeTrue(), string(c.Status))
+		result, err := r.retireTokens(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.IsZero()).To(BeTrue())
+		g.Expect(read(t, r, &corev1.Secret{}, "token-demo-old").Annotations).To(HaveLen(1))
 	}
+	s.SetTrue(kind, "")
+	g.Expect(s.held()).To(BeFalse())
 }
 
 // holding returns a scope that creates no machine, because its configuration could not be rendered.
-func holding(kind hyperv1.UpgradeType) *scope {
+func holding(kind hyperv1.UpgradeType) *reconciliation {
 	s := onMAAS(pass())
-	s.hc.Spec.InfraID = "demo-abcde"
-	s.pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: kind, Replace: &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}}
-	s.setCondition(condition.False(hyperv1.NodePoolValidGeneratedPayloadConditionType, "InvalidConfig", "no such unit"))
-	s.setCondition(condition.True(hyperv1.NodePoolUpdatingConfigConditionType, "AsExpected", "Updating"))
-	s.setCondition(condition.True(hyperv1.NodePoolUpdatingVersionConditionType, "AsExpected", "Updating"))
+	s.HC.Spec.InfraID = "demo-abcde"
+	s.Pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: kind, Replace: &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}}
+	s.SetCondition(condition.False(hyperv1.NodePoolValidGeneratedPayloadConditionType, "InvalidConfig", "no such unit"))
+	s.SetCondition(condition.True(hyperv1.NodePoolUpdatingConfigConditionType, "AsExpected", "Updating"))
+	s.SetCondition(condition.True(hyperv1.NodePoolUpdatingVersionConditionType, "AsExpected", "Updating"))
 	return s
 }
 
@@ -99,7 +92,7 @@ func TestHoldSet(t *testing.T) {
 	})
 	t.Run("When the user brings the machines, it should not report Ready", func(t *testing.T) {
 		g, s := NewWithT(t), holding(hyperv1.UpgradeTypeReplace)
-		s.platform = none.Platform{}
+		s.Platform = none.Platform{}
 		g.Expect(on(nil).holdUngenerated(t.Context(), s)).To(Succeed())
 		g.Expect(s.says(ready)).To(BeEmpty())
 	})
@@ -124,14 +117,10 @@ func TestStopHolding(t *testing.T) {
 	g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(And(HavePrefix("False/R: "), HaveSuffix(" why")))
 }
 
-func TestNoIgnitionTrouble(t *testing.T) {
-	NewWithT(t).Expect(pass().ignitionTrouble()).To(BeEmpty())
-}
-
 func TestTellHeld(t *testing.T) {
 	g, s := NewWithT(t), pass()
-	s.setCondition(condition.False(hyperv1.NodePoolUpdatingConfigConditionType, "R", "it does not"))
+	s.SetCondition(condition.False(hyperv1.NodePoolUpdatingConfigConditionType, "R", "it does not"))
 	s.tellHeld("why")
 	g.Expect(s.says(hyperv1.NodePoolUpdatingConfigConditionType)).To(Equal("False/R: it does not"))
-	g.Expect(s.conditions).To(HaveLen(1), "what is not known is not told")
+	g.Expect(s.Conditions).To(HaveLen(1), "what is not known is not told")
 }

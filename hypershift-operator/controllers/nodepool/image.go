@@ -15,31 +15,31 @@ import (
 
 // keepImage lets the platform maintain the image that the pool's machines boot from. It starts early because it may
 // take as long as rendering the configuration. Only the machines wait for it.
-func (r *Reconciler) keepImage(ctx context.Context, s *scope) (ctrl.Result, error) {
-	keeper, ok := s.platform.(platform.ImageKeeper)
+func (r *Reconciler) keepImage(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
+	keeper, ok := s.Platform.(platform.ImageKeeper)
 	if !ok {
 		return phase.Done()
 	}
-	kept, err := keeper.KeepImage(ctx, r.Client, s.view())
+	kept, err := keeper.KeepImage(ctx, r.Client, s.View())
 	if err != nil {
-		kept = platform.Kept{Missing: true, Status: s.pool.Status.Platform,
+		kept = platform.Kept{Missing: true, Status: s.Pool.Status.Platform,
 			Condition: condition.Unknown(hyperv1.NodePoolValidPlatformImageType, hyperv1.ReconciliationErrorReason, err.Error())}
 	}
-	s.kept = &kept
-	s.setCondition(kept.Condition)
+	s.Kept = &kept
+	s.SetCondition(kept.Condition)
 	return ctrl.Result{RequeueAfter: kept.CheckAgain}, err
 }
 
 // dropImage waits until the platform has deleted the image. The machines are already gone.
-func (r *Reconciler) dropImage(ctx context.Context, s *scope) (ctrl.Result, error) {
-	keeper, ok := s.platform.(platform.ImageKeeper)
+func (r *Reconciler) dropImage(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
+	keeper, ok := s.Platform.(platform.ImageKeeper)
 	if !ok {
 		return phase.Done()
 	}
-	left, err := keeper.DropImage(ctx, r.Client, s.view())
+	left, err := keeper.DropImage(ctx, r.Client, s.View())
 	if err != nil || left == "" {
 		return ctrl.Result{}, err
 	}
-	s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", left)
+	s.SetFalse(hyperv1.NodePoolReadyConditionType, "Deleting", left)
 	return ctrl.Result{RequeueAfter: deletionPoll}, phase.ErrStop
 }

@@ -43,34 +43,34 @@ func TestKeepImage(t *testing.T) {
 	kind := hyperv1.NodePoolValidPlatformImageType
 	t.Run("When the platform caches no image, it should report nothing", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
-		s.platform = none.Platform{}
+		s.Platform = none.Platform{}
 		result, err := on(nil).keepImage(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(result).To(Equal(ctrl.Result{}))
-		g.Expect(s.kept).To(BeNil())
-		g.Expect(s.conditions).To(BeEmpty())
+		g.Expect(s.Kept).To(BeNil())
+		g.Expect(s.Conditions).To(BeEmpty())
 	})
 	t.Run("When the platform caches an image, it should report it and pass it to later phases", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		status := &hyperv1.NodePoolPlatformStatus{}
 		plugin := &keeper{kept: platform.Kept{Condition: condition.True(kind, "Kept", "it is there"), Status: status, CheckAgain: time.Minute}}
-		s.platform = plugin
+		s.Platform = plugin
 		result, err := on(nil).keepImage(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(plugin.of).To(BeIdenticalTo(s.pool))
+		g.Expect(plugin.of).To(BeIdenticalTo(s.Pool))
 		g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: time.Minute}))
 		g.Expect(s.says(kind)).To(Equal("True/Kept: it is there"))
-		g.Expect(s.kept).To(HaveValue(Equal(plugin.kept)))
-		g.Expect(s.view().Kept).To(BeIdenticalTo(status))
+		g.Expect(s.Kept).To(HaveValue(Equal(plugin.kept)))
+		g.Expect(s.View().Kept).To(BeIdenticalTo(status))
 	})
 	t.Run("When caching the image fails, it should block new machines and keep the previous status", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
-		s.pool.Status.Platform = &hyperv1.NodePoolPlatformStatus{}
-		s.platform = &keeper{err: errRefused}
+		s.Pool.Status.Platform = &hyperv1.NodePoolPlatformStatus{}
+		s.Platform = &keeper{err: errRefused}
 		_, err := on(nil).keepImage(t.Context(), s)
 		g.Expect(err).To(MatchError(errRefused))
-		g.Expect(s.kept.Missing).To(BeTrue())
-		g.Expect(s.view().Kept).To(BeIdenticalTo(s.pool.Status.Platform))
+		g.Expect(s.Kept.Missing).To(BeTrue())
+		g.Expect(s.View().Kept).To(BeIdenticalTo(s.Pool.Status.Platform))
 		g.Expect(s.says(kind)).To(Equal("Unknown/ReconciliationError: " + errRefused.Error()))
 	})
 }
@@ -90,7 +90,7 @@ func TestDropImage(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.platform = test.plugin
+			s.Platform = test.plugin
 			result, err := on(nil).dropImage(t.Context(), s)
 			if test.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -100,7 +100,7 @@ func TestDropImage(t *testing.T) {
 			g.Expect(result.RequeueAfter).To(Equal(test.after))
 			g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(Equal(test.says))
 			if k, is := test.plugin.(*keeper); is {
-				g.Expect(k.of).To(BeIdenticalTo(s.pool))
+				g.Expect(k.of).To(BeIdenticalTo(s.Pool))
 			}
 		})
 	}

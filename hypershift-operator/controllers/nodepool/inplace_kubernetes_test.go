@@ -4,11 +4,9 @@ package nodepool
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -107,7 +106,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 	})
 }
 
-var errRefused = errors.New("somebody else has written it")
+var errRefused = scopetest.ErrRefused
 
 // refusing returns a client that cannot write MachineSets.
 func refusing(c client.WithWatch) client.Client {

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 )
 
 // TestFollowMachineSet checks when all machines count as up to date.
@@ -27,9 +28,9 @@ func TestFollowMachineSet(t *testing.T) {
 		"replicas is not set":                                {"wanted", nil, nil, true},
 		"a machine is still missing":                         {"wanted", nil, ptr.To[int32](3), false},
 		"nodes are updated":                                  {"old", nil, ptr.To[int32](2), false},
-		"a late machine has the old configuration":           {"wanted", madeWith("c", "old", late), ptr.To[int32](2), false},
-		"a late machine is being deleted":                    {"wanted", madeWith("c", "old", late, leaving), ptr.To[int32](2), true},
-		"a machine with an old configuration joined in time": {"wanted", madeWith("c", "old", joined), ptr.To[int32](3), true},
+		"a late machine has the old configuration":           {"wanted", scopetest.Machine("c", "old", late), ptr.To[int32](2), false},
+		"a late machine is being deleted":                    {"wanted", scopetest.Machine("c", "old", late, scopetest.Leaving), ptr.To[int32](2), true},
+		"a machine with an old configuration joined in time": {"wanted", scopetest.Machine("c", "old", scopetest.Joined), ptr.To[int32](3), true},
 	} {
 		t.Run("When "+name+", it should report the version only if all nodes are up to date", func(t *testing.T) {
 			g, machines := NewWithT(t), serving()
@@ -38,7 +39,7 @@ func TestFollowMachineSet(t *testing.T) {
 			}
 			s, ms := updatedInPlace(machines...), setOf(aims, "wanted", has, test.has)
 			ms.Spec.Replicas, s.replicas = test.wanted, ptr.To(available(machines))
-			g.Expect(on(nil, s.pool.DeepCopy()).followMachineSet(t.Context(), s, ms, "demo-1")).To(Succeed())
+			g.Expect(on(nil, s.Pool.DeepCopy()).followMachineSet(t.Context(), s, ms, "demo-1")).To(Succeed())
 			g.Expect(s.version != "").To(Equal(test.done))
 			g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).NotTo(BeEmpty())
 			want := "False/AsExpected: " + hyperv1.AllIsWellMessage
@@ -51,7 +52,7 @@ func TestFollowMachineSet(t *testing.T) {
 	}
 	t.Run("When there are no machines and no replica count, the pool should report the desired version", func(t *testing.T) {
 		g, s := NewWithT(t), updatedInPlace()
-		g.Expect(on(nil, s.pool.DeepCopy()).followMachineSet(t.Context(), s, setOf(aims, "wanted", has, "wanted"), "demo-1")).To(Succeed())
+		g.Expect(on(nil, s.Pool.DeepCopy()).followMachineSet(t.Context(), s, setOf(aims, "wanted", has, "wanted"), "demo-1")).To(Succeed())
 		g.Expect(s.version).To(Equal("1.36.3"))
 	})
 }
@@ -59,7 +60,7 @@ func TestFollowMachineSet(t *testing.T) {
 // news holds the reported state of the updates of a pool's configuration and version.
 type news struct{ Config, Version string }
 
-func (s *scope) news() news {
+func (s *reconciliation) news() news {
 	return news{s.says(hyperv1.NodePoolUpdatingConfigConditionType), s.says(hyperv1.NodePoolUpdatingVersionConditionType)}
 }
 
@@ -86,15 +87,15 @@ func TestTellUpdating(t *testing.T) {
 		"a node failed to update to a version":                                     {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{atRest, broken + wayOut}},
 		"the pool returns to its previous configuration":                           {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
 		"the pool returns to its previous configuration without reported progress": {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
-		"a machine is joining with the old configuration":                          {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", atRest}},
+		"a machine is joining with the old configuration":                          {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, scopetest.Machine("late-one", "old", late), news{"Machine late-one", atRest}},
 	} {
 		t.Run("When "+name+", the updating conditions should report it", func(t *testing.T) {
 			g, s := NewWithT(t), updatedInPlace()
 			if test.machine != nil {
-				s.machines = []*clusterv1.Machine{test.machine}
+				s.Machines = []*clusterv1.Machine{test.machine}
 			}
-			annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, test.config)
-			s.pool.Status.Version = test.version
+			scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigAnnotation, test.config)
+			s.Pool.Status.Version = test.version
 			var objects []client.Object
 			if test.set != nil {
 				objects = append(objects, setOf(test.set...))
@@ -113,7 +114,7 @@ func TestTellUpdating(t *testing.T) {
 func TestTellUpdatingElsewhere(t *testing.T) {
 	t.Run("When machines are replaced, it should ignore a MachineSet of the same name", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
-		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, "old")
+		scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigAnnotation, "old")
 		g.Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), s)).To(Succeed())
 		g.Expect(s.news()).To(Equal(news{"True/AsExpected: Updating nodes to configuration configured", atRest}))
 	})
@@ -130,7 +131,7 @@ func TestAimAgain(t *testing.T) {
 		t.Run("When a MachineSet "+name+", it should record the configuration of its nodes", func(t *testing.T) {
 			ms := setOf(has, test.current)
 			if test.before != "" {
-				annotate(ms, aims, test.before)
+				scope.Annotate(ms, aims, test.before)
 			}
 			g := NewWithT(t)
 			g.Expect(pass().aim(ms)).To(BeFalse())
@@ -138,7 +139,7 @@ func TestAimAgain(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	nameless := madeWith("a", "old", late, joined)
+	nameless := scopetest.Machine("a", "old", late, scopetest.Joined)
 	nameless.Spec.Bootstrap.DataSecretName = nil
 	g.Expect(pass(nameless).joinedLate()).To(BeEmpty())
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -28,12 +28,12 @@ const (
 )
 
 // updatedInPlace returns a scope of a pool with in-place updates, reconciled up to its machines.
-func updatedInPlace(machines ...*clusterv1.Machine) *scope {
+func updatedInPlace(machines ...*clusterv1.Machine) *reconciliation {
 	s := onMAAS(pass(machines...))
-	s.hc.Spec.InfraID, s.userData = "demo-abcde", "user-data-demo-wanted"
-	s.pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}
-	s.pool.Spec.NodeLabels = map[string]string{"rack": "1"}
-	s.pool.Spec.Taints = []hyperv1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	s.HC.Spec.InfraID, s.userData = "demo-abcde", "user-data-demo-wanted"
+	s.Pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}
+	s.Pool.Spec.NodeLabels = map[string]string{"rack": "1"}
+	s.Pool.Spec.Taints = []hyperv1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	return s
 }
 
@@ -44,18 +44,19 @@ func setOf(annotations ...string) *clusterv1.MachineSet {
 
 // serving returns two available machines with the desired configuration.
 func serving() []*clusterv1.Machine {
-	return []*clusterv1.Machine{madeWith("a", "wanted", housed, joined), madeWith("b", "wanted", housed, joined)}
+	return []*clusterv1.Machine{scopetest.Machine("a", "wanted", housed, scopetest.Joined), scopetest.Machine("b", "wanted", housed, scopetest.Joined)}
 }
 
 var template = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "K", Name: "demo-1"}
 
 func TestApplyMachineSet(t *testing.T) {
 	g, s := NewWithT(t), updatedInPlace()
-	r := on(nil, s.pool.DeepCopy())
+	r := on(nil, s.Pool.DeepCopy())
 	g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
-	ms, own := read(t, r, &clusterv1.MachineSet{}, "demo"), s.resourcesName()
+	ms, own := read(t, r, &clusterv1.MachineSet{}, "demo"), s.ResourcesName()
 	want := clusterv1.MachineSetSpec{
-		ClusterName: "demo-abcde", Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{own: own}},
+		ClusterName: "demo-abcde", Replicas: ptr.To[int32](2),
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{own: own, clusterv1.ClusterNameLabel: "demo-abcde"}},
 		Template: clusterv1.MachineTemplateSpec{
 			ObjectMeta: clusterv1.ObjectMeta{
 				Labels: map[string]string{own: own, clusterv1.ClusterNameLabel: "demo-abcde", "managed.hypershift.openshift.io.rack": "1"},
@@ -83,7 +84,7 @@ func TestApplyMachineSet(t *testing.T) {
 func TestApplyMachineSetMarksCurrent(t *testing.T) {
 	g, s := NewWithT(t), updatedInPlace(serving()...)
 	s.replicas = ptr.To[int32](2)
-	r := on(nil, s.pool.DeepCopy())
+	r := on(nil, s.Pool.DeepCopy())
 	g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
 	g.Expect(s.version).To(Equal("1.36.3"))
 	pool := &hyperv1.NodePool{}
@@ -97,10 +98,10 @@ func TestApplyMachineSetRefused(t *testing.T) {
 		refused refusals
 		machine *clusterv1.Machine
 	}{
-		"a late machine cannot be annotated":                               {refusals{"patch Machine"}, madeWith("c", "old", housed)},
+		"a late machine cannot be annotated":                               {refusals{"patch Machine"}, scopetest.Machine("c", "old", housed)},
 		"the MachineSet cannot be read":                                    {refusals{"get MachineSet"}, nil},
 		"the MachineSet cannot be created":                                 {refusals{"create MachineSet"}, nil},
-		"the annotation of a machine that is up to date cannot be removed": {refusals{"patch Machine"}, madeWith("c", "wanted", housed, late)},
+		"the annotation of a machine that is up to date cannot be removed": {refusals{"patch Machine"}, scopetest.Machine("c", "wanted", housed, late)},
 		"the current configuration cannot be recorded in the pool":         {refusals{"patch NodePool"}, nil},
 	} {
 		t.Run("When "+name+", it should return the error", func(t *testing.T) {
@@ -126,13 +127,13 @@ func TestLatecomers(t *testing.T) {
 		machine       *clusterv1.Machine
 		marked, again bool
 	}{
-		"a machine is joining with another configuration, it should be marked":             {"old", madeWith("a", "old", housed), true, false},
-		"a machine is joining with the desired configuration, it should not be marked":     {"old", madeWith("a", "wanted", housed), false, false},
-		"a machine with another configuration has joined in time, it should not be marked": {"old", madeWith("a", "old", housed, joined), false, false},
-		"a late machine has not joined, it should stay marked":                             {"wanted", madeWith("a", "old", housed, late), true, false},
-		"a late machine has joined, the update should start again":                         {"wanted", madeWith("a", "old", housed, late, joined), false, true},
-		"a late machine joins while others are being updated, it should stay marked":       {"old", madeWith("a", "old", housed, late, joined), true, false},
-		"a late machine has the desired configuration, the mark should be removed":         {"wanted", madeWith("a", "wanted", housed, late), false, false},
+		"a machine is joining with another configuration, it should be marked":             {"old", scopetest.Machine("a", "old", housed), true, false},
+		"a machine is joining with the desired configuration, it should not be marked":     {"old", scopetest.Machine("a", "wanted", housed), false, false},
+		"a machine with another configuration has joined in time, it should not be marked": {"old", scopetest.Machine("a", "old", housed, scopetest.Joined), false, false},
+		"a late machine has not joined, it should stay marked":                             {"wanted", scopetest.Machine("a", "old", housed, late), true, false},
+		"a late machine has joined, the update should start again":                         {"wanted", scopetest.Machine("a", "old", housed, late, scopetest.Joined), false, true},
+		"a late machine joins while others are being updated, it should stay marked":       {"old", scopetest.Machine("a", "old", housed, late, scopetest.Joined), true, false},
+		"a late machine has the desired configuration, the mark should be removed":         {"wanted", scopetest.Machine("a", "wanted", housed, late), false, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -157,7 +158,7 @@ func TestNameKubelet(t *testing.T) {
 	} {
 		t.Run("When a release "+name, func(t *testing.T) {
 			s, ms := pass(), setOf()
-			s.release = test.release
+			s.Release = test.release
 			s.nameKubelet(ms)
 			NewWithT(t).Expect(ms.Annotations[hyperv1.NodePoolKubeletVersionAnnotation]).To(Equal(test.want))
 		})
@@ -188,8 +189,8 @@ func TestMaxUnavailableOfNodes(t *testing.T) {
 		})
 	}
 	t.Run("When replicas is set, it should compute the percentage from the desired replicas", func(t *testing.T) {
-		g, s := NewWithT(t), updatedInPlace(append(serving(), madeWith("c", "wanted", housed))...)
-		s.pool.Spec.Replicas, s.pool.Spec.Management.InPlace = ptr.To[int32](6), &hyperv1.InPlaceUpgrade{MaxUnavailable: &share}
+		g, s := NewWithT(t), updatedInPlace(append(serving(), scopetest.Machine("c", "wanted", housed))...)
+		s.Pool.Spec.Replicas, s.Pool.Spec.Management.InPlace = ptr.To[int32](6), &hyperv1.InPlaceUpgrade{MaxUnavailable: &share}
 		r := on(nil)
 		g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
 		g.Expect(read(t, r, &clusterv1.MachineSet{}, "demo").Annotations).To(HaveKeyWithValue(hyperv1.NodePoolMaxUnavailableAnnotation, "2"))

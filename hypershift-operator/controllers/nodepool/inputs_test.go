@@ -24,7 +24,7 @@ import (
 const defaultPoolHash = "03b9bb09"
 
 func TestDefaultPoolHash(t *testing.T) {
-	hash, _ := hashes(t, func(s *scope) { s.config.raw = "" })
+	hash, _ := hashes(t, func(s *reconciliation) { s.config.Raw = "" })
 	NewWithT(t).Expect(hash).To(Equal(defaultPoolHash))
 }
 
@@ -37,7 +37,7 @@ func TestHashIsOverTheTable(t *testing.T) {
 		return hc
 	}
 	hashOf := func(hc *hyperv1.HostedCluster) string {
-		hash, _ := hashes(t, func(s *scope) { s.hc = hc })
+		hash, _ := hashes(t, func(s *reconciliation) { s.HC = hc })
 		return hash
 	}
 	unchanged, visited := hashOf(base()), map[string]bool{}

@@ -30,7 +30,7 @@ const (
 
 // reportMachines summarizes the pool's machines. The platform's message about a failing machine comes first, since it
 // says what to do. It is reported as soon as the provider writes it.
-func (r *Reconciler) reportMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reportMachines(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	if err := r.observeInfra(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -39,38 +39,38 @@ func (r *Reconciler) reportMachines(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-func (s *scope) reportTroubles() {
+func (s *reconciliation) reportTroubles() {
 	ready, healthy := hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolAllNodesHealthyConditionType
-	staying := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
+	staying := slices.DeleteFunc(slices.Clone(s.Machines), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
 	if len(staying) == 0 {
-		s.reject(ready, hyperv1.NodePoolNotFoundReason, "There are no machines")
-		s.reject(healthy, hyperv1.NodePoolNotFoundReason, "There are no machines")
+		s.SetFalse(ready, hyperv1.NodePoolNotFoundReason, "There are no machines")
+		s.SetFalse(healthy, hyperv1.NodePoolNotFoundReason, "There are no machines")
 		return
 	}
 	troubles := buckets{}
 	unhealthy := buckets{}
 	for _, machine := range staying {
-		if reason, message := s.machineTrouble(machine, s.infra[machine.Spec.InfrastructureRef.Name]); reason != "" {
+		if reason, message := s.machineTrouble(machine, s.Infra[machine.Spec.InfrastructureRef.Name]); reason != "" {
 			troubles.add(reason, machine.Name, message)
 		}
 		if reason, message := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "WaitingForNode"); reason != "" {
 			unhealthy.add(reason, machine.Name, message)
 		}
 	}
-	s.setCondition(troubles.condition(ready))
-	s.setCondition(unhealthy.condition(healthy))
+	s.SetCondition(troubles.condition(ready))
+	s.SetCondition(unhealthy.condition(healthy))
 	s.reportInfra(staying)
 }
 
 // reportInfra sets the conditions that only the platform can determine from its machines.
-func (s *scope) reportInfra(machines []*clusterv1.Machine) {
-	reporter, ok := s.platform.(platform.MachineReporter)
+func (s *reconciliation) reportInfra(machines []*clusterv1.Machine) {
+	reporter, ok := s.Platform.(platform.MachineReporter)
 	if !ok {
 		return
 	}
 	var infra []client.Object
 	for _, machine := range machines {
-		if obj := s.infra[machine.Spec.InfrastructureRef.Name]; obj != nil {
+		if obj := s.Infra[machine.Spec.InfrastructureRef.Name]; obj != nil {
 			infra = append(infra, obj)
 		}
 	}
@@ -78,38 +78,38 @@ func (s *scope) reportInfra(machines []*clusterv1.Machine) {
 		return
 	}
 	for _, c := range reporter.MachineConditions(infra) {
-		s.setCondition(c)
+		s.SetCondition(c)
 	}
 }
 
 // observeInfra lists the platform's objects behind the machines, if there are machines.
-func (r *Reconciler) observeInfra(ctx context.Context, s *scope) error {
-	if len(s.machines) == 0 {
+func (r *Reconciler) observeInfra(ctx context.Context, s *reconciliation) error {
+	if len(s.Machines) == 0 {
 		return nil
 	}
 	infra, err := r.infraMachines(ctx, s)
-	s.infra = infra
+	s.Infra = infra
 	return err
 }
 
 // countMachines counts the available machines in every reconcile, so that a reconcile that stops early does not leave
 // an old number. The number that the autoscaler sets is not known yet.
-func (s *scope) countMachines() {
-	if s.platform.MachineTemplates() == nil {
+func (s *reconciliation) countMachines() {
+	if s.Platform.MachineTemplates() == nil {
 		return
 	}
-	s.replicas = ptr.To(available(s.machines))
-	s.reportReady(replicas(s.pool, nil), nil, clusterv1.AvailableCondition)
+	s.replicas = ptr.To(available(s.Machines))
+	s.reportReady(replicas(s.Pool, nil), nil, clusterv1.AvailableCondition)
 }
 
 // infraMachines returns the platform's objects behind the machines, by name.
-func (r *Reconciler) infraMachines(ctx context.Context, s *scope) (map[string]client.Object, error) {
-	list := s.platform.Machines()
+func (r *Reconciler) infraMachines(ctx context.Context, s *reconciliation) (map[string]client.Object, error) {
+	list := s.Platform.Machines()
 	if list == nil {
 		return nil, nil
 	}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.namespace())); err != nil {
-		return nil, fmt.Errorf("listing the platform's machines in namespace %s: %w", s.namespace(), err)
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace())); err != nil {
+		return nil, fmt.Errorf("listing the platform's machines in namespace %s: %w", s.Namespace(), err)
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -125,12 +125,12 @@ func (r *Reconciler) infraMachines(ctx context.Context, s *scope) (map[string]cl
 }
 
 // machineTrouble returns the reason why a machine is not ready; empty if it is ready.
-func (s *scope) machineTrouble(machine *clusterv1.Machine, infra client.Object) (reason, message string) {
+func (s *reconciliation) machineTrouble(machine *clusterv1.Machine, infra client.Object) (reason, message string) {
 	reason, message = notTrue(machine, clusterv1.MachineReadyCondition, "WaitingForMachine")
 	if reason == "" || infra == nil {
 		return reason, message
 	}
-	if infraReason, infraMessage := s.platform.MachineProblem(infra); infraReason != "" {
+	if infraReason, infraMessage := s.Platform.MachineProblem(infra); infraReason != "" {
 		return infraReason, infraMessage
 	}
 	return reason, message

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -18,6 +17,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
@@ -65,7 +66,7 @@ func TestMachineDeployment(t *testing.T) {
 		NewWithT(t).Expect(md.Spec.Template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds).To(HaveValue(BeEquivalentTo(60)))
 	})
 	t.Run("When the MachineDeployment is created, it should carry the pool's selector and the cluster label", func(t *testing.T) {
-		name := (&scope{hc: &hyperv1.HostedCluster{Spec: hyperv1.HostedClusterSpec{InfraID: "demo-abcde"}}, pool: pool}).resourcesName()
+		name := (&scope.Scope{HC: &hyperv1.HostedCluster{Spec: hyperv1.HostedClusterSpec{InfraID: "demo-abcde"}}, Pool: pool}).ResourcesName()
 		NewWithT(t).Expect(md.Spec.Selector.MatchLabels).To(HaveKeyWithValue(name, name))
 		NewWithT(t).Expect(md.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "demo-abcde"))
 		NewWithT(t).Expect(md.Spec.Template.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "demo-abcde"))
@@ -145,22 +146,22 @@ func TestReportMachines(t *testing.T) {
 		told                 []string
 	}{
 		"there are no machines": {nil, "False/NotFound: There are no machines", "False/NotFound: There are no machines", "False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
-		"all machines are being deleted": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving, seen())}, "False/NotFound: There are no machines", "False/NotFound: There are no machines",
+		"all machines are being deleted": {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined, scopetest.Leaving, seen())}, "False/NotFound: There are no machines", "False/NotFound: There are no machines",
 			"False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
-		"all machines are available": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("c", "wanted", joined, seen(isReady, isHealthy))},
+		"all machines are available": {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined, seen(isReady, isHealthy)), scopetest.Machine("c", "wanted", scopetest.Joined, seen(isReady, isHealthy))},
 			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: 2 of 2 machines are available", 2, []string{"maas-a", "maas-c"}},
-		"one machine is not ready": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
+		"one machine is not ready": {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined, seen(isReady, isHealthy)), scopetest.Machine("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
 			"False/NoCapacity: Machine b: in MAAS's words", "False/WaitingForNode: Machine b: Cluster API has not checked the machine yet",
 			"False/NoCapacity: 1 of 2 machines are available. Machine b: in MAAS's words", 1, []string{"maas-a", "maas-b"}},
-		"only Cluster API has not checked the machine": {[]*clusterv1.Machine{madeWith("a", "wanted", seen(condition.False(clusterv1.MachineNodeHealthyCondition, "", "")))},
+		"only Cluster API has not checked the machine": {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", seen(condition.False(clusterv1.MachineNodeHealthyCondition, "", "")))},
 			"False/WaitingForMachine: Machine a: Cluster API has not checked the machine yet", "False/WaitingForNode: Machine a: WaitingForNode",
 			"False/WaitingForMachine: 0 of 2 machines are available. Machine a: Cluster API has not checked the machine yet", 0, []string{"maas-a"}},
-		"the MaasMachine does not exist": {[]*clusterv1.Machine{madeWith("d", "wanted", joined, seen(isReady, isHealthy))},
+		"the MaasMachine does not exist": {[]*clusterv1.Machine{scopetest.Machine("d", "wanted", scopetest.Joined, seen(isReady, isHealthy))},
 			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "False/WaitingForMachines: 1 of 2 machines are available", 1, nil},
 	} {
 		t.Run("When "+name+", the conditions should report it", func(t *testing.T) {
 			g, s, told := NewWithT(t), onMAAS(pass(test.machines...)), []string(nil)
-			s.platform = reporter{s.platform, &told}
+			s.Platform = reporter{s.Platform, &told}
 			result, err := on(nil, behind("maas-a", ""), behind("maas-b", "NoCapacity"), behind("maas-c", ""), elsewhere).reportMachines(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result.IsZero()).To(BeTrue())
@@ -180,18 +181,18 @@ func TestReportMachinesElsewhere(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
 	t.Run("When the platform's machines cannot be listed, it should return an error and set no condition", func(t *testing.T) {
-		g, s := NewWithT(t), onMAAS(pass(madeWith("a", "wanted")))
+		g, s := NewWithT(t), onMAAS(pass(scopetest.Machine("a", "wanted")))
 		_, err := on(refusals{"list MaasMachineList"}).reportMachines(t.Context(), s)
 		g.Expect(err).To(MatchError(errRefused))
-		g.Expect(s.conditions).To(BeEmpty())
+		g.Expect(s.Conditions).To(BeEmpty())
 	})
 	t.Run("When the user brings the machines, it should not count them", func(t *testing.T) {
-		g, s := NewWithT(t), pass(madeWith("a", "wanted", joined))
-		s.platform = none.Platform{}
+		g, s := NewWithT(t), pass(scopetest.Machine("a", "wanted", scopetest.Joined))
+		s.Platform = none.Platform{}
 		_, err := on(nil).reportMachines(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.replicas).To(BeNil())
-		g.Expect(s.infra).To(BeNil())
+		g.Expect(s.Infra).To(BeNil())
 		g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(BeEmpty())
 	})
 }
@@ -226,10 +227,10 @@ func TestNodesInfoCounts(t *testing.T) {
 		machine        *clusterv1.Machine
 		ready, unready int32
 	}{
-		"the node is healthy":                  {madeWith("a", "wanted", joined, known, healthy), 1, 0},
-		"the node was not checked":             {madeWith("a", "wanted", joined, known), 0, 1},
-		"the node's details are not known yet": {madeWith("a", "wanted", joined), 0, 0},
-		"the machine has no node reference":    {madeWith("a", "wanted", known), 0, 0},
+		"the node is healthy":                  {scopetest.Machine("a", "wanted", scopetest.Joined, known, healthy), 1, 0},
+		"the node was not checked":             {scopetest.Machine("a", "wanted", scopetest.Joined, known), 0, 1},
+		"the node's details are not known yet": {scopetest.Machine("a", "wanted", scopetest.Joined), 0, 0},
+		"the machine has no node reference":    {scopetest.Machine("a", "wanted", known), 0, 0},
 	} {
 		t.Run("When "+name+", it should count the node as ready, as unready or not at all", func(t *testing.T) {
 			g, info := NewWithT(t), nodesInfo([]*clusterv1.Machine{test.machine}, "")

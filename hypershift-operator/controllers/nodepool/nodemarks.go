@@ -13,21 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 // reconcileNodeMarks writes the pool's node labels and taints to its Machines. The control plane copies them to each
 // Node once, when it joins: a change replaces no machine and reaches nodes that join later.
-func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Result, error) {
-	taints, labels := taintsJSON(s.pool), s.carriedLabels()
+func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
+	taints, labels := taintsJSON(s.Pool), s.carriedLabels()
 	var failures []error
-	for _, machine := range s.machines {
+	for _, machine := range s.Machines {
 		if !machine.DeletionTimestamp.IsZero() {
 			continue
 		}
 		err := upsert.Patch(ctx, r.Client, machine, func() {
-			annotate(machine, hyperv1.NodePoolTaintsAnnotation, taints)
+			scope.Annotate(machine, hyperv1.NodePoolTaintsAnnotation, taints)
 			machine.Labels = withNodeLabels(machine.Labels, labels)
 		})
 		failures = append(failures, client.IgnoreNotFound(err))
@@ -36,12 +37,12 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 }
 
 // carriedLabels returns the node labels of the pool and of its platform. It omits labels that no Machine can have.
-func (s *scope) carriedLabels() map[string]string {
+func (s *reconciliation) carriedLabels() map[string]string {
 	labels := map[string]string{}
-	if !s.inPlace() {
-		maps.Copy(labels, s.traits().NodeLabels)
+	if !s.InPlace() {
+		maps.Copy(labels, s.Traits().NodeLabels)
 	}
-	maps.Copy(labels, nodelabels.Valid(s.pool.Spec.NodeLabels))
+	maps.Copy(labels, nodelabels.Valid(s.Pool.Spec.NodeLabels))
 	return labels
 }
 

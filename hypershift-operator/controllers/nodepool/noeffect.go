@@ -38,26 +38,26 @@ func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []
 const reasonWithoutEffect = "FieldsWithoutEffect"
 
 // reportFieldsWithoutEffect reports the fields that are set but have no effect. Machines are created nevertheless.
-func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolAllFieldsHonoredConditionType
-	fields := WithoutEffect(s.pool, s.distribution())
-	if reporter, ok := s.platform.(platform.EffectReporter); ok {
-		fields = append(reporter.WithoutEffect(s.pool), fields...)
+	fields := WithoutEffect(s.Pool, s.Distribution())
+	if reporter, ok := s.Platform.(platform.EffectReporter); ok {
+		fields = append(reporter.WithoutEffect(s.Pool), fields...)
 	}
 	var faults []string
-	if overrider, ok := s.platform.(platform.Overrider); ok {
-		faults = overrider.Overridden(s.pool)
+	if overrider, ok := s.Platform.(platform.Overrider); ok {
+		faults = overrider.Overridden(s.Pool)
 	}
 	// The API server refuses such labels; pools that are older than its policy may have some.
-	faults = append(faults, nodelabels.Faults(s.pool.Spec.NodeLabels)...)
+	faults = append(faults, nodelabels.Faults(s.Pool.Spec.NodeLabels)...)
 	if len(fields) > 0 {
 		faults = append(faults, fmt.Sprintf("Without effect for a release of %s: spec.%s; remove it",
-			s.release.Distribution(), strings.Join(fields, ", spec.")))
+			s.Release.Distribution(), strings.Join(fields, ", spec.")))
 	}
 	if len(faults) == 0 {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, reasonWithoutEffect, strings.Join(faults, ". "))
+	s.SetFalse(conditionType, reasonWithoutEffect, strings.Join(faults, ". "))
 	return ctrl.Result{}, nil
 }

@@ -58,19 +58,19 @@ func TestReportFieldsWithoutEffect(t *testing.T) {
 	} {
 		t.Run("When "+name+", AllFieldsHonored should list exactly the fields without effect", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.platform, s.release = vain{fields: test.fields}, fixture.Payloads()[test.image]
+			s.Platform, s.Release = vain{fields: test.fields}, fixture.Payloads()[test.image]
 			if test.tuned {
-				s.pool.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "t"}}
+				s.Pool.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "t"}}
 			}
 			result, err := (&Reconciler{}).reportFieldsWithoutEffect(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result.IsZero()).To(BeTrue())
 			if test.want == "" {
-				g.Expect(s.conditions).To(BeEmpty())
-				g.Expect(s.cleared).To(ConsistOf(kind))
+				g.Expect(s.Conditions).To(BeEmpty())
+				g.Expect(s.Cleared).To(ConsistOf(kind))
 				return
 			}
-			g.Expect(s.cleared).To(BeEmpty())
+			g.Expect(s.Cleared).To(BeEmpty())
 			g.Expect(s.says(kind)).To(And(HavePrefix("False/FieldsWithoutEffect: "), ContainSubstring(": "+test.want), ContainSubstring("Kubernetes")))
 		})
 	}
@@ -85,7 +85,7 @@ func (contradicted) Overridden(*hyperv1.NodePool) []string {
 
 func TestReportOverriddenFields(t *testing.T) {
 	g, s := NewWithT(t), pass()
-	s.platform, s.release = contradicted{}, fixture.Payloads()[fixture.OCPImage]
+	s.Platform, s.Release = contradicted{}, fixture.Payloads()[fixture.OCPImage]
 	_, err := (&Reconciler{}).reportFieldsWithoutEffect(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.says(hyperv1.NodePoolAllFieldsHonoredConditionType)).
@@ -94,8 +94,8 @@ func TestReportOverriddenFields(t *testing.T) {
 
 func TestNodeLabelsWithoutEffect(t *testing.T) {
 	g, s := NewWithT(t), pass()
-	s.release = fixture.Payloads()[fixture.ReleaseImage]
-	s.pool.Spec.NodeLabels = map[string]string{"rack": "1", "bad key!": "1", "row": "a/b"}
+	s.Release = fixture.Payloads()[fixture.ReleaseImage]
+	s.Pool.Spec.NodeLabels = map[string]string{"rack": "1", "bad key!": "1", "row": "a/b"}
 	_, err := (&Reconciler{}).reportFieldsWithoutEffect(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.says(hyperv1.NodePoolAllFieldsHonoredConditionType)).To(And(HavePrefix("False/FieldsWithoutEffect: "),

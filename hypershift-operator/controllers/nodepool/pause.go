@@ -13,29 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/support/pause"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
-func pauseOf(_ context.Context, s *scope) (pause.State, error) {
-	return pause.Until(s.pool.Spec.PausedUntil, s.now), nil
-}
-
-func (s *scope) paused() bool {
-	return pause.Until(s.pool.Spec.PausedUntil, s.now).Paused
+func pauseOf(_ context.Context, s *reconciliation) (pause.State, error) {
+	return pause.Until(s.Pool.Spec.PausedUntil, s.Now), nil
 }
 
 // reconcilePause pauses or resumes the pool's Cluster API objects. The machines of a paused pool remain unchanged,
 // including failing ones.
-func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reconcilePause(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolReconciliationActiveConditionType
-	state := pause.Until(s.pool.Spec.PausedUntil, s.now)
+	state := pause.Until(s.Pool.Spec.PausedUntil, s.Now)
 	switch {
 	case state.Invalid:
-		s.reject(conditionType, hyperv1.InvalidPausedUntilValueReason, fmt.Sprintf(
-			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; until then, the pool is reconciled", strconv.Quote(*s.pool.Spec.PausedUntil)))
+		s.SetFalse(conditionType, hyperv1.InvalidPausedUntilValueReason, fmt.Sprintf(
+			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; until then, the pool is reconciled", strconv.Quote(*s.Pool.Spec.PausedUntil)))
 	case state.Paused:
-		s.reject(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+state.Text)
+		s.SetFalse(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+state.Text)
 	default:
 		s.reportActive()
 	}
@@ -46,33 +42,23 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-func (s *scope) reportActive() {
-	s.accept(hyperv1.NodePoolReconciliationActiveConditionType, "Reconciliation is active")
-	c := s.conditions[hyperv1.NodePoolReconciliationActiveConditionType]
+func (s *reconciliation) reportActive() {
+	s.SetTrue(hyperv1.NodePoolReconciliationActiveConditionType, "Reconciliation is active")
+	c := s.Conditions[hyperv1.NodePoolReconciliationActiveConditionType]
 	c.Reason = hyperv1.NodePoolReconciliationActiveReason
-	s.setCondition(c)
+	s.SetCondition(c)
 }
 
 // pauseObject pauses or resumes a Cluster API object of the pool if there is one.
-func (r *Reconciler) pauseObject(ctx context.Context, s *scope, obj client.Object, paused bool) error {
-	key := ctrlKey(s.namespace(), s.pool.Name)
+func (r *Reconciler) pauseObject(ctx context.Context, s *reconciliation, obj client.Object, paused bool) error {
+	key := ctrlKey(s.Namespace(), s.Pool.Name)
 	if err := r.Client.Get(ctx, key, obj); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil
 		}
 		return fmt.Errorf("reading %T %s to pause or resume it: %w", obj, key, err)
 	}
-	return client.IgnoreNotFound(r.setPaused(ctx, obj, paused))
-}
-
-func (r *Reconciler) setPaused(ctx context.Context, obj client.Object, paused bool) error {
-	return upsert.Patch(ctx, r.Client, obj, func() {
-		if paused {
-			annotate(obj, clusterv1.PausedAnnotation, "true")
-			return
-		}
-		delete(obj.GetAnnotations(), clusterv1.PausedAnnotation)
-	})
+	return client.IgnoreNotFound(scope.SetPaused(ctx, r.Client, obj, paused))
 }
 
 func ctrlKey(namespace, name string) client.ObjectKey {

@@ -49,7 +49,7 @@ func TestReconcilePause(t *testing.T) {
 		t.Run("When spec.pausedUntil is "+name+", it should pause or resume the Cluster API objects", func(t *testing.T) {
 			for _, before := range [][]string{{"theirs", "1"}, {"theirs", "1", clusterv1.PausedAnnotation, "true"}} {
 				g, s, r := NewWithT(t), pass(), on(nil, makers(before...)...)
-				s.pool.Spec.PausedUntil = test.until
+				s.Pool.Spec.PausedUntil = test.until
 				result, err := r.reconcilePause(t.Context(), s)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(result.IsZero()).To(BeTrue())
@@ -59,7 +59,7 @@ func TestReconcilePause(t *testing.T) {
 				if test.until != nil && (test.is || test.says[:5] == "False") && *test.until != "true" {
 					g.Expect(told).To(ContainSubstring(*test.until))
 				}
-				g.Expect(s.paused()).To(Equal(test.is))
+				g.Expect(s.Paused()).To(Equal(test.is))
 				state, err := pauseOf(t.Context(), s)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(state.Paused).To(Equal(test.is))
@@ -71,14 +71,14 @@ func TestReconcilePause(t *testing.T) {
 func TestReconcilePauseRefused(t *testing.T) {
 	t.Run("When there is nothing to pause, it should succeed", func(t *testing.T) {
 		s := pass()
-		s.pool.Spec.PausedUntil = ptr.To("true")
+		s.Pool.Spec.PausedUntil = ptr.To("true")
 		_, err := on(nil).reconcilePause(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
 	for _, refused := range []string{"get MachineDeployment", "patch MachineDeployment", "get MachineHealthCheck", "patch MachineHealthCheck"} {
 		t.Run("When "+refused+" is refused, it should pause the other objects and return the error", func(t *testing.T) {
 			g, s, r := NewWithT(t), pass(), on(refusals{refused}, makers()...)
-			s.pool.Spec.PausedUntil = ptr.To("true")
+			s.Pool.Spec.PausedUntil = ptr.To("true")
 			_, err := r.reconcilePause(t.Context(), s)
 			g.Expect(err).To(MatchError(errRefused))
 			g.Expect(read(t, r, &clusterv1.MachineSet{}, fixture.PoolName).Annotations).To(HaveKeyWithValue(clusterv1.PausedAnnotation, "true"))

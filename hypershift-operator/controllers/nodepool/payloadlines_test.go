@@ -123,11 +123,10 @@ metadata:
 func TestTokenOfEveryLine(t *testing.T) {
 	for _, minor := range slices.Backward(distributions.Of(releaseinfo.OpenShift).Minors) {
 		t.Run("When the payload has version "+minor+", the token Secret should contain exactly what its ignition-server reads", func(t *testing.T) {
-			g, token := NewWithT(t), &corev1.Secret{}
-			s := tokenScope(t, minor+".1")
-			data, err := s.tokenData()
+			g, r, s := NewWithT(t), on(nil), tokenScope(t, minor+".1")
+			_, err := r.reconcileToken(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
-			s.shapeToken(token, data)
+			token := read(t, r, &corev1.Secret{}, "token-demo-"+s.config.Hash)
 			text := (&world{GomegaWithT: g, t: t}).config(token)
 			g.Expect(cmp.Diff(handedOn, text)).To(BeEmpty())
 			g.Expect(token.Data["token"]).To(HaveLen(36))
@@ -155,19 +154,19 @@ func TestTokenOfEveryLine(t *testing.T) {
 }
 
 // tokenScope returns a scope of a pool of an OpenShift release with one configuration of each kind.
-func tokenScope(t *testing.T, version string) *scope {
+func tokenScope(t *testing.T, version string) *reconciliation {
 	t.Helper()
 	g := NewWithT(t)
 	image := "registry.example/ocp-release:" + version[:strings.LastIndex(version, ".")]
-	return configured(func(s *scope) {
-		s.now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		s.release = releaseinfo.New(image, releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift})
+	return configured(func(s *reconciliation) {
+		s.Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		s.Release = releaseinfo.New(image, releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift})
 		s.pullSecret = []byte(`{"auths":{}}`)
 		read, err := nodeinput.Read(allKinds, releaseinfo.OpenShift)
 		g.Expect(err).NotTo(HaveOccurred())
 		slices.Sort(read.Documents)
-		s.config.raw, s.config.trustBundle, s.config.format = strings.Join(read.Documents, documentSeparator), "PEM", hyperv1.UserDataIgnition
-		s.config.stream, err = s.chooseStream(read.Documents)
+		s.config.Raw, s.config.TrustBundle, s.config.Format = strings.Join(read.Documents, documentSeparator), "PEM", hyperv1.UserDataIgnition
+		s.Stream, err = s.chooseStream(read.Documents)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.hashConfig()).To(Succeed())
 	})

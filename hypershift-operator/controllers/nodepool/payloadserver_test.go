@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
-
 	ignition "github.com/coreos/ignition/v2/config/v3_2"
 	"github.com/coreos/ignition/v2/config/v3_2/types"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -89,7 +89,7 @@ func (p *payloadServer) fetch(userData []byte) int {
 	}
 	_, pool, _ := strings.Cut(headers.Get("NodePool"), "/")
 	secret := p.secret("token-" + pool + "-" + headers.Get("TargetConfigVersionHash"))
-	annotate(secret, "hypershift.openshift.io/ignition-reached", "True")
+	scope.Annotate(secret, "hypershift.openshift.io/ignition-reached", "True")
 	p.Expect(p.client.Update(p.t.Context(), secret)).To(Succeed())
 	return http.StatusOK
 }
@@ -157,7 +157,7 @@ func TestTokensOfPayload(t *testing.T) {
 		g.Expect(p.gone(&corev1.Secret{}, ctrlKey(p.hosted(), *machine.Spec.Bootstrap.DataSecretName))).To(BeTrue())
 		p.look()
 		p.secret(old.Name)
-		p.clock.Step(tokenGrace + time.Second)
+		p.clock.Step(2*time.Hour + time.Second)
 		p.look()
 		g.Expect(p.gone(&corev1.Secret{}, client.ObjectKeyFromObject(old))).To(BeTrue())
 		g.Expect(p.fetch(p.userData())).To(Equal(http.StatusOK))

@@ -12,13 +12,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
 // flags returns the flags of phases by name.
-func flags(phases []phase.Phase[*scope]) map[string]string {
+func flags(phases []phase.Phase[*reconciliation]) map[string]string {
 	all := map[string]string{}
 	for _, p := range phases {
 		var set []string
@@ -55,13 +56,13 @@ func TestPhases(t *testing.T) {
 
 func TestRequireCluster(t *testing.T) {
 	for name, test := range map[string]struct {
-		change  func(*scope)
+		change  func(*reconciliation)
 		reason  string
 		message string
 	}{
-		"When the HostedCluster exists, it should continue":                      {func(*scope) {}, "", ""},
-		"When the HostedCluster does not exist, it should stop and name it":      {func(s *scope) { s.hc = nil }, hyperv1.NodePoolNotFoundReason, "HostedCluster demo in namespace clusters"},
-		"When the HostedCluster is being deleted, it should stop and report why": {func(s *scope) { s.hc.DeletionTimestamp = ptr.To(metav1.Now()) }, "HostedClusterDeleting", "being deleted"},
+		"When the HostedCluster exists, it should continue":                      {func(*reconciliation) {}, "", ""},
+		"When the HostedCluster does not exist, it should stop and name it":      {func(s *reconciliation) { s.HC = nil }, hyperv1.NodePoolNotFoundReason, "HostedCluster demo in namespace clusters"},
+		"When the HostedCluster is being deleted, it should stop and report why": {func(s *reconciliation) { s.HC.DeletionTimestamp = ptr.To(metav1.Now()) }, "HostedClusterDeleting", "being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
@@ -69,11 +70,11 @@ func TestRequireCluster(t *testing.T) {
 			_, err := (&Reconciler{}).requireCluster(t.Context(), s)
 			if test.reason == "" {
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(s.conditions).To(BeEmpty())
+				g.Expect(s.Conditions).To(BeEmpty())
 				return
 			}
 			g.Expect(err).To(MatchError(phase.ErrStop))
-			g.Expect(s.conditions[hyperv1.NodePoolReadyConditionType]).To(And(HaveField("Status", metav1.ConditionFalse),
+			g.Expect(s.Conditions[hyperv1.NodePoolReadyConditionType]).To(And(HaveField("Status", metav1.ConditionFalse),
 				HaveField("Reason", test.reason), HaveField("Message", ContainSubstring(test.message))))
 		})
 	}
@@ -88,19 +89,19 @@ func TestObserve(t *testing.T) {
 	w.Expect(w.client.Update(t.Context(), other)).To(Succeed())
 	s, err := w.observe(t.Context(), w.pool())
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(s.now).To(BeTemporally("==", w.clock.Now()))
-	w.Expect(s.hc.Spec.InfraID).To(Equal("demo-abcde"))
-	w.Expect(s.platform).NotTo(BeNil())
-	w.Expect(s.platformServed).To(BeTrue())
+	w.Expect(s.Now).To(BeTemporally("==", w.clock.Now()))
+	w.Expect(s.HC.Spec.InfraID).To(Equal("demo-abcde"))
+	w.Expect(s.Platform).NotTo(BeNil())
+	w.Expect(s.PlatformServed).To(BeTrue())
 	w.Expect(s.refused).To(BeEmpty())
-	w.Expect(s.machines).To(ConsistOf(HaveField("Name", "own")))
-	w.Expect(s.neighbors).To(ConsistOf(HaveField("Name", "others")))
+	w.Expect(s.Machines).To(ConsistOf(HaveField("Name", "own")))
+	w.Expect(s.Neighbors).To(ConsistOf(HaveField("Name", "others")))
 
 	orphan := w.pool()
 	orphan.Spec.ClusterName = "nobody"
 	s, err = w.observe(t.Context(), orphan)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(s.hc).To(BeNil())
+	w.Expect(s.HC).To(BeNil())
 	w.Expect(w.prepare(s)).To(Succeed())
 	w.Expect(w.pool().OwnerReferences).To(ConsistOf(And(HaveField("Name", "demo"), HaveField("Kind", "HostedCluster"))))
 
@@ -120,8 +121,8 @@ func TestObserve(t *testing.T) {
 func TestSecretData(t *testing.T) {
 	w := inMemory(t)
 	fixture.Create(t, w.client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "there"}, Data: map[string][]byte{"a": []byte("b")}})
-	w.Expect(w.secretData(t.Context(), "clusters", "there")).To(HaveKeyWithValue("a", []byte("b")))
-	w.Expect(w.secretData(t.Context(), "clusters", "gone")).To(BeNil())
+	w.Expect(scope.SecretData(t.Context(), w.Reconciler.Client, "clusters", "there")).To(HaveKeyWithValue("a", []byte("b")))
+	w.Expect(scope.SecretData(t.Context(), w.Reconciler.Client, "clusters", "gone")).To(BeNil())
 }
 
 // TestWholePass checks that each phase of a reconcile has a visible effect.

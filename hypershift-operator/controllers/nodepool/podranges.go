@@ -18,31 +18,31 @@ import (
 
 // reportPodRanges reports that the pools of the cluster request more nodes than the cluster networks have pod ranges
 // for. Machines are created nevertheless: the networks cannot change, but the number of nodes can.
-func (r *Reconciler) reportPodRanges(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reportPodRanges(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolPodRangesSufficientConditionType
-	most, known := podranges.Nodes(&s.hc.Spec.Networking, !s.distribution().OwnOperators)
+	most, known := podranges.Nodes(&s.HC.Spec.Networking, !s.Distribution().OwnOperators)
 	if !known {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 		return ctrl.Result{}, nil
 	}
 	pools := &hyperv1.NodePoolList{}
-	if err := r.Client.List(ctx, pools, client.InNamespace(s.pool.Namespace)); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing NodePools of namespace %s: %w", s.pool.Namespace, err)
+	if err := r.Client.List(ctx, pools, client.InNamespace(s.Pool.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing NodePools of namespace %s: %w", s.Pool.Namespace, err)
 	}
 	var nodes int64
 	for i := range pools.Items {
-		if pools.Items[i].Spec.ClusterName == s.hc.Name {
+		if pools.Items[i].Spec.ClusterName == s.HC.Name {
 			nodes += mostNodes(&pools.Items[i])
 		}
 	}
 	if nodes <= int64(most) {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, hyperv1.PodRangesExhaustedReason, fmt.Sprintf(
+	s.SetFalse(conditionType, hyperv1.PodRangesExhaustedReason, fmt.Sprintf(
 		"The pools of HostedCluster %s ask for up to %d nodes, but its cluster network %s has ranges for %d; further nodes do not become Ready; "+
 			"reduce spec.replicas or spec.autoScaling.max, or create a cluster with a larger network or a longer hostPrefix",
-		s.hc.Name, nodes, clusterNetworks(s.hc), most))
+		s.HC.Name, nodes, clusterNetworks(s.HC), most))
 	return ctrl.Result{}, nil
 }
 

@@ -43,14 +43,14 @@ func TestPodRanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, kind := NewWithT(t), pass(), hyperv1.NodePoolPodRangesSufficientConditionType
-			s.hc.Spec.Networking.NetworkType = tc.plugin
-			s.hc.Spec.Networking.ClusterNetwork = []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/22"), HostPrefix: 24}}
-			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(tc.others, s.pool)...).Build()}
+			s.HC.Spec.Networking.NetworkType = tc.plugin
+			s.HC.Spec.Networking.ClusterNetwork = []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/22"), HostPrefix: 24}}
+			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(tc.others, s.Pool)...).Build()}
 			_, err := r.reportPodRanges(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			if tc.says == "" {
-				g.Expect(s.conditions).To(BeEmpty())
-				g.Expect(s.cleared).To(ConsistOf(kind))
+				g.Expect(s.Conditions).To(BeEmpty())
+				g.Expect(s.Cleared).To(ConsistOf(kind))
 				return
 			}
 			g.Expect(s.says(kind)).To(And(HavePrefix("False/PodRangesExhausted: "), ContainSubstring(tc.says),

@@ -14,6 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/token"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/phase"
@@ -23,7 +25,7 @@ import (
 const releaseRetry = 20 * time.Second
 
 // reconcileRelease reads the pool's payload and checks it against the control plane's.
-func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reconcileRelease(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	if err := r.lookup(ctx, s); err != nil {
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.refuseRelease(ctx, s, err)
 	}
@@ -33,7 +35,7 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	if err := r.gate(ctx, s); err != nil {
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.refuseRelease(ctx, s, err)
 	}
-	s.accept(hyperv1.NodePoolValidReleaseImageConditionType, "The release image has version "+s.release.Version())
+	s.SetTrue(hyperv1.NodePoolValidReleaseImageConditionType, "The release image has version "+s.Release.Version())
 	s.reportSkew()
 	s.validateAutoscaler()
 	return ctrl.Result{}, s.validatePlatform()
@@ -41,17 +43,17 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 
 // refuseRelease reports why the pool cannot use its release. Its machines stay unchanged, and their number still
 // follows the spec.
-func (r *Reconciler) refuseRelease(ctx context.Context, s *scope, why error) error {
-	s.reject(hyperv1.NodePoolValidReleaseImageConditionType, hyperv1.NodePoolValidationFailedReason, why.Error())
-	if s.paused() {
+func (r *Reconciler) refuseRelease(ctx context.Context, s *reconciliation, why error) error {
+	s.SetFalse(hyperv1.NodePoolValidReleaseImageConditionType, hyperv1.NodePoolValidationFailedReason, why.Error())
+	if s.Paused() {
 		return phase.ErrStop
 	}
 	return r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, why.Error())
 }
 
 // lookup reads the payload that the pool names.
-func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
-	if refusals := r.Limits.NodePool(s.pool); len(refusals) > 0 {
+func (r *Reconciler) lookup(ctx context.Context, s *reconciliation) error {
+	if refusals := r.Limits.NodePool(s.Pool); len(refusals) > 0 {
 		return errors.New(strings.Join(refusals, "; "))
 	}
 	if err := r.reachRegistries(ctx, s); err != nil {
@@ -61,19 +63,19 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	image := release.OfPool(s.pool, s.hcp)
-	s.release, err = r.Releases.Lookup(ctx, image, s.access)
-	if err != nil && image != s.pool.Spec.Release.Image {
+	image := release.OfPool(s.Pool, s.hcp)
+	s.Release, err = r.Releases.Lookup(ctx, image, s.access)
+	if err != nil && image != s.Pool.Spec.Release.Image {
 		return fmt.Errorf("%w (spec.release.image %s meant that image when it was set; to use another image, "+
-			"set another tag or a digest)", err, s.pool.Spec.Release.Image)
+			"set another tag or a digest)", err, s.Pool.Spec.Release.Image)
 	}
 	return err
 }
 
 // observeControlPlane reads the HostedControlPlane, which records the control plane's releases.
-func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) error {
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.hc.Name}}
-	exists, err := r.exists(ctx, hcp)
+func (r *Reconciler) observeControlPlane(ctx context.Context, s *reconciliation) error {
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: s.HC.Name}}
+	exists, err := scope.Exists(ctx, r.Client, hcp)
 	if exists {
 		s.hcp = hcp
 	}
@@ -81,31 +83,31 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) error {
 }
 
 // reachRegistries gathers the credentials, CAs, and mirrors with which the cluster reads payloads.
-func (r *Reconciler) reachRegistries(ctx context.Context, s *scope) error {
-	data, err := r.secretData(ctx, s.pool.Namespace, s.hc.Spec.PullSecret.Name)
+func (r *Reconciler) reachRegistries(ctx context.Context, s *reconciliation) error {
+	data, err := scope.SecretData(ctx, r.Client, s.Pool.Namespace, s.HC.Spec.PullSecret.Name)
 	if err != nil {
 		return err
 	}
 	if s.pullSecret = data[corev1.DockerConfigJsonKey]; len(s.pullSecret) == 0 {
 		return fmt.Errorf("the cluster's pull secret %s/%s is missing or has no %s: create it",
-			s.pool.Namespace, s.hc.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
+			s.Pool.Namespace, s.HC.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
 	}
 	bundle, err := r.trustBundle(ctx, s)
 	if err != nil {
 		return err
 	}
-	s.access = release.Access{PullSecret: s.pullSecret, TrustBundle: []byte(bundle), Mirrors: s.hc.Spec.ImageContentSources}
+	s.access = release.Access{PullSecret: s.pullSecret, TrustBundle: []byte(bundle), Mirrors: s.HC.Spec.ImageContentSources}
 	return nil
 }
 
 // trustBundle returns the cluster's additional CAs; empty if there are none.
-func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) {
-	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
+func (r *Reconciler) trustBundle(ctx context.Context, s *reconciliation) (string, error) {
+	name := reference.Name(s.HC.Spec.AdditionalTrustBundle)
 	if name == "" {
 		return "", nil
 	}
 	bundle := &corev1.ConfigMap{}
-	key := ctrlKey(s.pool.Namespace, name)
+	key := ctrlKey(s.Pool.Namespace, name)
 	if err := r.Client.Get(ctx, key, bundle); err != nil {
 		return "", fmt.Errorf("reading the cluster's trust bundle, ConfigMap %s: %w", key, err)
 	}
@@ -114,23 +116,23 @@ func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) 
 
 // requireIgnition stops the reconcile until the endpoint and the CA exist that machines need to fetch their
 // configuration.
-func (r *Reconciler) requireIgnition(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) requireIgnition(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := string(hyperv1.IgnitionEndpointAvailable)
-	if s.hc.Status.IgnitionEndpoint == "" {
-		s.reject(conditionType, hyperv1.IgnitionEndpointMissingReason, "Waiting for the cluster's ignition endpoint"+s.ignitionTrouble())
+	if s.HC.Status.IgnitionEndpoint == "" {
+		s.SetFalse(conditionType, hyperv1.IgnitionEndpointMissingReason, "Waiting for the cluster's ignition endpoint"+token.EndpointTrouble(s.HC))
 		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
 	}
-	data, err := r.secretData(ctx, s.namespace(), naming.IgnitionServerCA)
+	data, err := scope.SecretData(ctx, r.Client, s.Namespace(), naming.IgnitionServerCA)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if s.ignitionCA = data[corev1.TLSCertKey]; len(s.ignitionCA) == 0 {
-		s.reject(conditionType, hyperv1.IgnitionCACertMissingReason, "Waiting for the CA of the cluster's ignition-server")
+		s.SetFalse(conditionType, hyperv1.IgnitionCACertMissingReason, "Waiting for the CA of the cluster's ignition-server")
 		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
 	}
-	s.clear(conditionType)
-	if s.hc.Status.KubeConfig == nil {
-		s.reject(hyperv1.NodePoolValidMachineConfigConditionType, "KubeconfigMissing", "Waiting for the cluster's kubeconfig")
+	s.Clear(conditionType)
+	if s.HC.Status.KubeConfig == nil {
+		s.SetFalse(hyperv1.NodePoolValidMachineConfigConditionType, "KubeconfigMissing", "Waiting for the cluster's kubeconfig")
 		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
 	}
 	return ctrl.Result{}, nil

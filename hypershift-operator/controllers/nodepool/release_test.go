@@ -24,14 +24,14 @@ import (
 )
 
 // released returns a scope of an existing pool, reconciled up to its release.
-func released(refused refusals, change func(*scope)) (*scope, *Reconciler) {
+func released(refused refusals, change func(*reconciliation)) (*reconciliation, *Reconciler) {
 	s := onMAAS(pass())
-	s.release = nil
-	s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example", Mirrors: []string{"mirror.example"}}}
+	s.Release = nil
+	s.HC.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example", Mirrors: []string{"mirror.example"}}}
 	if change != nil {
 		change(s)
 	}
-	return s, on(refused, append(fixture.Inputs("clusters"), s.pool.DeepCopy())...)
+	return s, on(refused, append(fixture.Inputs("clusters"), s.Pool.DeepCopy())...)
 }
 
 func TestReconcileRelease(t *testing.T) {
@@ -40,7 +40,7 @@ func TestReconcileRelease(t *testing.T) {
 	result, err := r.reconcileRelease(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result).To(Equal(ctrl.Result{}))
-	g.Expect(s.release).To(BeIdenticalTo(r.Releases.(fixture.Releases)[fixture.ReleaseImage]))
+	g.Expect(s.Release).To(BeIdenticalTo(r.Releases.(fixture.Releases)[fixture.ReleaseImage]))
 	g.Expect(s.says(hyperv1.NodePoolValidReleaseImageConditionType)).To(And(HavePrefix("True/AsExpected: "), HaveSuffix(" 1.36.3")))
 	g.Expect(s.says(hyperv1.NodePoolSupportedVersionSkewConditionType)).To(HavePrefix("True/"))
 	g.Expect(s.says(hyperv1.NodePoolValidPlatformConfigConditionType)).To(HavePrefix("True/"))
@@ -48,7 +48,7 @@ func TestReconcileRelease(t *testing.T) {
 	g.Expect(s.controlPlaneVersion).To(Equal("1.36.3"))
 	g.Expect(s.pullSecret).To(Equal([]byte(`{"auths":{}}`)))
 	g.Expect(s.access).To(Equal(release.Access{
-		PullSecret: s.pullSecret, TrustBundle: []byte("-----BEGIN CERTIFICATE-----\n"), Mirrors: s.hc.Spec.ImageContentSources,
+		PullSecret: s.pullSecret, TrustBundle: []byte("-----BEGIN CERTIFICATE-----\n"), Mirrors: s.HC.Spec.ImageContentSources,
 	}))
 }
 
@@ -56,19 +56,19 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 	const ready, valid = hyperv1.NodePoolReadyConditionType, hyperv1.NodePoolValidReleaseImageConditionType
 	for name, test := range map[string]struct {
 		refused refusals
-		change  func(*scope)
+		change  func(*reconciliation)
 		limits  *tenantlimits.Limits
 		says    string
 	}{
-		"the image is unknown":                          {nil, func(s *scope) { s.pool.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
+		"the image is unknown":                          {nil, func(s *reconciliation) { s.Pool.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
 		"the administrator does not allow the registry": {nil, nil, &tenantlimits.Limits{Registries: []string{"quay.io"}}, "spec.release.image"},
-		"there is no pull secret":                       {nil, func(s *scope) { s.hc.Spec.PullSecret.Name = "none" }, nil, "clusters/none is missing"},
-		"the pull secret has no credentials":            {nil, func(s *scope) { s.hc.Spec.PullSecret.Name = fixture.SSHKey }, nil, corev1.DockerConfigJsonKey},
+		"there is no pull secret":                       {nil, func(s *reconciliation) { s.HC.Spec.PullSecret.Name = "none" }, nil, "clusters/none is missing"},
+		"the pull secret has no credentials":            {nil, func(s *reconciliation) { s.HC.Spec.PullSecret.Name = fixture.SSHKey }, nil, corev1.DockerConfigJsonKey},
 		"the pull secret cannot be read":                {refusals{"get Secret"}, nil, nil, errRefused.Error()},
 		"the trust bundle cannot be read":               {refusals{"get ConfigMap"}, nil, nil, errRefused.Error()},
-		"the trust bundle does not exist":               {nil, func(s *scope) { s.hc.Spec.AdditionalTrustBundle.Name = "none" }, nil, "ConfigMap clusters/none"},
+		"the trust bundle does not exist":               {nil, func(s *reconciliation) { s.HC.Spec.AdditionalTrustBundle.Name = "none" }, nil, "ConfigMap clusters/none"},
 		"the control plane cannot be read":              {refusals{"get HostedControlPlane"}, nil, nil, errRefused.Error()},
-		"the control plane's release is unknown":        {nil, func(s *scope) { s.hc.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
+		"the control plane's release is unknown":        {nil, func(s *reconciliation) { s.HC.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
 	} {
 		t.Run("When "+name+", it should report the reason and retry", func(t *testing.T) {
 			for _, paused := range []bool{false, true} {
@@ -76,7 +76,7 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 				s, r := released(test.refused, test.change)
 				r.Limits = test.limits
 				if paused {
-					s.pool.Spec.PausedUntil = ptr.To("true")
+					s.Pool.Spec.PausedUntil = ptr.To("true")
 				}
 				result, err := r.reconcileRelease(t.Context(), s)
 				g.Expect(err).To(MatchError(phase.ErrStop))
@@ -96,7 +96,7 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 func TestReleaseLooksOn(t *testing.T) {
 	t.Run("When the platform rejects the pool, it should stop and report the release as valid", func(t *testing.T) {
 		g := NewWithT(t)
-		s, r := released(nil, func(s *scope) { s.platform = &faulty{fault: errRefused} })
+		s, r := released(nil, func(s *reconciliation) { s.Platform = &faulty{fault: errRefused} })
 		_, err := r.reconcileRelease(t.Context(), s)
 		g.Expect(err).To(MatchError(phase.ErrStop))
 		g.Expect(s.says(hyperv1.NodePoolValidReleaseImageConditionType)).To(HavePrefix("True/"))
@@ -104,7 +104,7 @@ func TestReleaseLooksOn(t *testing.T) {
 	})
 	t.Run("When the release has no autoscaler, a pool with autoscaling should report it", func(t *testing.T) {
 		g := NewWithT(t)
-		s, r := released(nil, func(s *scope) { s.pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Max: 3} })
+		s, r := released(nil, func(s *reconciliation) { s.Pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Max: 3} })
 		_, err := r.reconcileRelease(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.says(hyperv1.NodePoolAutoscalingEnabledConditionType)).To(HavePrefix("False/ValidationFailed: "))
@@ -113,18 +113,18 @@ func TestReleaseLooksOn(t *testing.T) {
 
 func TestRememberedRelease(t *testing.T) {
 	g := NewWithT(t)
-	s, r := released(nil, func(s *scope) {
-		s.pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: fixture.ReleaseImage,
+	s, r := released(nil, func(s *reconciliation) {
+		s.Pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: fixture.ReleaseImage,
 			PinnedImage: "registry.example/release@sha256:gone"}
 	})
 	err := r.lookup(t.Context(), s)
 	g.Expect(err).To(MatchError(And(ContainSubstring("manifest unknown"), ContainSubstring(fixture.ReleaseImage))))
-	g.Expect(s.release).To(BeNil())
+	g.Expect(s.Release).To(BeNil())
 
-	s.pool.Status.ResolvedRelease = nil
+	s.Pool.Status.ResolvedRelease = nil
 	g.Expect(r.lookup(t.Context(), s)).To(Succeed())
 	g.Expect(s.hcp).To(BeNil())
-	s.pool.Spec.Release.Image = "registry.example/what"
+	s.Pool.Spec.Release.Image = "registry.example/what"
 	g.Expect(r.lookup(t.Context(), s)).To(MatchError(Not(ContainSubstring("meant"))), "the pull spec itself says nothing of another")
 }
 
@@ -140,11 +140,11 @@ func TestObserveControlPlane(t *testing.T) {
 
 func TestTrustBundleOfNone(t *testing.T) {
 	g, s := NewWithT(t), pass()
-	s.hc.Spec.AdditionalTrustBundle = nil
+	s.HC.Spec.AdditionalTrustBundle = nil
 	bundle, err := on(refusals{"get ConfigMap"}).trustBundle(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(bundle).To(BeEmpty())
-	s.hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "ca"}
+	s.HC.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "ca"}
 	bundle, err = on(refusals{"get ConfigMap"}).trustBundle(t.Context(), s)
 	g.Expect(err).To(MatchError(errRefused))
 	g.Expect(bundle).To(BeEmpty())
@@ -171,18 +171,18 @@ func TestRequireIgnition(t *testing.T) {
 			if test.secret != nil {
 				r = on(nil, test.secret.DeepCopyObject().(client.Object))
 			}
-			s.hc.Status.IgnitionEndpoint = test.endpoint
-			s.hc.Status.Conditions = []metav1.Condition{{Type: endpoint, Status: metav1.ConditionFalse, Reason: "PodsFailing", Message: "image not found"}}
+			s.HC.Status.IgnitionEndpoint = test.endpoint
+			s.HC.Status.Conditions = []metav1.Condition{{Type: endpoint, Status: metav1.ConditionFalse, Reason: "PodsFailing", Message: "image not found"}}
 			if test.kubeconfig {
-				s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "k"}
+				s.HC.Status.KubeConfig = &corev1.LocalObjectReference{Name: "k"}
 			}
 			result, err := r.requireIgnition(t.Context(), s)
 			g.Expect(s.says(test.of)).To(And(HavePrefix(test.says), ContainSubstring(test.with)))
-			g.Expect(s.cleared).To(HaveLen(map[bool]int{true: 1, false: 0}[test.says == "" || test.of == config]), "what is over is taken back")
+			g.Expect(s.Cleared).To(HaveLen(map[bool]int{true: 1, false: 0}[test.says == "" || test.of == config]), "what is over is taken back")
 			if test.says == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(result).To(Equal(ctrl.Result{}))
-				g.Expect(s.conditions).To(BeEmpty())
+				g.Expect(s.Conditions).To(BeEmpty())
 				g.Expect(string(s.ignitionCA)).To(Equal("CA"))
 				return
 			}
@@ -192,10 +192,10 @@ func TestRequireIgnition(t *testing.T) {
 	}
 	t.Run("When the CA cannot be read, it should return an error", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
-		s.hc.Status.IgnitionEndpoint = "ign.example"
+		s.HC.Status.IgnitionEndpoint = "ign.example"
 		_, err := on(refusals{"get Secret"}).requireIgnition(t.Context(), s)
 		g.Expect(err).To(MatchError(errRefused))
-		g.Expect(s.conditions).To(BeEmpty())
+		g.Expect(s.Conditions).To(BeEmpty())
 	})
 }
 
@@ -208,7 +208,7 @@ func TestReleaseNotRemembered(t *testing.T) {
 				Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Digest: "sha256:1"})}
 			_, err := r.reconcileRelease(t.Context(), s)
 			g.Expect(err).To(MatchError(errRefused))
-			g.Expect(s.conditions).To(BeEmpty())
+			g.Expect(s.Conditions).To(BeEmpty())
 		})
 	}
 }

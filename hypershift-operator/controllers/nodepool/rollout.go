@@ -14,43 +14,44 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 )
 
 // reportUpdating reports whether nodes still need an update of the release or configuration. It compares the desired
 // state with the existing machines, and with the annotations that record the last completed update. It does not use
 // Cluster API's totals, because they lag behind a change of its objects. set is the MachineSet of a pool that is
 // updated in place, whose annotations contain more details; nil for other pools.
-func (s *scope) reportUpdating(set *clusterv1.MachineSet) {
+func (s *reconciliation) reportUpdating(set *clusterv1.MachineSet) {
 	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
-		s.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.hashWithoutVersion || config > 0,
-		fmt.Sprintf("Updating nodes to configuration %s%s", s.config.hashWithoutVersion, s.stillOld(config)))
+		s.Pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.HashWithoutVersion || config > 0,
+		fmt.Sprintf("Updating nodes to configuration %s%s", s.config.HashWithoutVersion, s.stillOld(config)))
 	s.updating(hyperv1.NodePoolUpdatingVersionConditionType,
-		s.pool.Status.Version != s.release.Version() || s.otherRelease() || release > 0,
-		fmt.Sprintf("Updating nodes to version %s%s", s.release.Version(), s.stillOld(release)))
+		s.Pool.Status.Version != s.Release.Version() || s.otherRelease() || release > 0,
+		fmt.Sprintf("Updating nodes to version %s%s", s.Release.Version(), s.stillOld(release)))
 	if set != nil {
 		s.reportInPlace(set)
 	}
 }
 
-func (s *scope) stillOld(machines int) string {
+func (s *reconciliation) stillOld(machines int) string {
 	if machines == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": %d of %d machines are to be replaced", machines, len(s.machines))
+	return fmt.Sprintf(": %d of %d machines are to be replaced", machines, len(s.Machines))
 }
 
 // outdated counts the machines of a release other than the desired one, and the machines of the desired release with an
 // outdated configuration. It returns zero for machines that are updated in place: they keep the user-data that they
 // were created with, so their set reports their progress.
-func (s *scope) outdated() (release, config int) {
-	if s.inPlace() {
+func (s *reconciliation) outdated() (release, config int) {
+	if s.InPlace() {
 		return 0, 0
 	}
-	for _, machine := range s.machines {
+	for _, machine := range s.Machines {
 		switch {
 		case s.isConfigured(machine):
-		case s.otherRelease() || madeForVersion(machine) != s.release.Version():
+		case s.otherRelease() || madeForVersion(machine) != s.Release.Version():
 			release++
 		default:
 			config++
@@ -61,8 +62,8 @@ func (s *scope) outdated() (release, config int) {
 
 // isConfigured reports whether a machine was installed with the desired release and configuration. The name of its
 // user-data Secret contains the hash of both.
-func (s *scope) isConfigured(machine *clusterv1.Machine) bool {
-	return ptr.Equal(machine.Spec.Bootstrap.DataSecretName, &s.secret(userDataPrefix, s.config.hash).Name)
+func (s *reconciliation) isConfigured(machine *clusterv1.Machine) bool {
+	return ptr.Equal(machine.Spec.Bootstrap.DataSecretName, &s.Secret(scope.UserDataPrefix, s.config.Hash).Name)
 }
 
 func madeForVersion(machine *clusterv1.Machine) string {
@@ -71,8 +72,8 @@ func madeForVersion(machine *clusterv1.Machine) string {
 
 // isMadeAfter reports whether a machine was created from the given template. Cluster API records the template in an
 // annotation on the platform's object. Without that annotation, isMadeAfter returns true.
-func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
-	infra := s.infra[machine.Spec.InfrastructureRef.Name]
+func (s *reconciliation) isMadeAfter(machine *clusterv1.Machine, template string) bool {
+	infra := s.Infra[machine.Spec.InfrastructureRef.Name]
 	if infra == nil {
 		return true
 	}
@@ -82,33 +83,33 @@ func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
 
 // isRolledOut reports whether every machine is as desired, including machines that are being deleted, and enough
 // machines are available.
-func (s *scope) isRolledOut(template string, wanted *int32) bool {
-	for _, machine := range s.machines {
+func (s *reconciliation) isRolledOut(template string, wanted *int32) bool {
+	for _, machine := range s.Machines {
 		if !s.isConfigured(machine) || !s.isMadeAfter(machine, template) {
 			return false
 		}
 	}
-	return (s.infra != nil || len(s.machines) == 0) && available(s.machines) >= ptr.Deref(wanted, 0)
+	return (s.Infra != nil || len(s.Machines) == 0) && available(s.Machines) >= ptr.Deref(wanted, 0)
 }
 
-func (s *scope) updating(conditionType string, is bool, message string) {
+func (s *reconciliation) updating(conditionType string, is bool, message string) {
 	if is {
-		s.accept(conditionType, message)
+		s.SetTrue(conditionType, message)
 		return
 	}
-	s.reject(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)
+	s.SetFalse(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)
 }
 
 // reportTemplate reports whether machines must be replaced because their template changed.
-func (s *scope) reportTemplate(template string) {
-	last := s.pool.Annotations[hyperv1.NodePoolPlatformMachineTemplateAnnotation]
-	other := slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return !s.isMadeAfter(m, template) })
+func (s *reconciliation) reportTemplate(template string) {
+	last := s.Pool.Annotations[hyperv1.NodePoolPlatformMachineTemplateAnnotation]
+	other := slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !s.isMadeAfter(m, template) })
 	s.updating(hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 		other || last != "" && last != template, fmt.Sprintf("Replacing machines by those of template %s", template))
 }
 
 // reportRolledOut reports that all machines are as desired.
-func (s *scope) reportRolledOut() {
+func (s *reconciliation) reportRolledOut() {
 	for _, conditionType := range []string{
 		hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType,
 		hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
@@ -140,29 +141,29 @@ func serves(machine *clusterv1.Machine) bool {
 	})
 }
 
-func (s *scope) observeDeployment(md *clusterv1.MachineDeployment) {
+func (s *reconciliation) observeDeployment(md *clusterv1.MachineDeployment) {
 	s.reportReady(md.Spec.Replicas, md.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition)
 }
 
-func (s *scope) observeMachineSet(ms *clusterv1.MachineSet) {
+func (s *reconciliation) observeMachineSet(ms *clusterv1.MachineSet) {
 	s.reportReady(ms.Spec.Replicas, ms.Status.Conditions, clusterv1.MachineSetMachinesReadyCondition)
 }
 
 // reportReady reports whether the pool has its desired number of machines. The message of a failing machine takes
 // precedence over Cluster API's summary.
-func (s *scope) reportReady(wanted *int32, reported []metav1.Condition, conditionType string) {
+func (s *reconciliation) reportReady(wanted *int32, reported []metav1.Condition, conditionType string) {
 	want, have := ptr.Deref(wanted, 0), ptr.Deref(s.replicas, 0)
 	if have >= want {
-		s.accept(hyperv1.NodePoolReadyConditionType, fmt.Sprintf("%d of %d machines are available", have, want))
+		s.SetTrue(hyperv1.NodePoolReadyConditionType, fmt.Sprintf("%d of %d machines are available", have, want))
 		return
 	}
 	message := fmt.Sprintf("%d of %d machines are available", have, want)
-	if trouble, is := s.conditions[hyperv1.NodePoolAllMachinesReadyConditionType]; is && trouble.Status == metav1.ConditionFalse && trouble.Reason != hyperv1.NodePoolNotFoundReason {
-		s.reject(hyperv1.NodePoolReadyConditionType, trouble.Reason, message+". "+trouble.Message)
+	if trouble, is := s.Conditions[hyperv1.NodePoolAllMachinesReadyConditionType]; is && trouble.Status == metav1.ConditionFalse && trouble.Reason != hyperv1.NodePoolNotFoundReason {
+		s.SetFalse(hyperv1.NodePoolReadyConditionType, trouble.Reason, message+". "+trouble.Message)
 		return
 	}
 	if c := meta.FindStatusCondition(reported, conditionType); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
 		message += ". " + c.Message
 	}
-	s.reject(hyperv1.NodePoolReadyConditionType, "WaitingForMachines", message)
+	s.SetFalse(hyperv1.NodePoolReadyConditionType, "WaitingForMachines", message)
 }

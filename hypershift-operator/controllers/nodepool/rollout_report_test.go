@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -31,13 +32,13 @@ func TestReportUpdatingBuild(t *testing.T) {
 	} {
 		t.Run("When nodes have "+name+", it should report whether they need an update", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Digest: "sha256:2"})
-			s.pool.Status.Version = test.version
+			s.Release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Digest: "sha256:2"})
+			s.Pool.Status.Version = test.version
 			if test.digest != "" {
-				annotate(s.pool, hyperv1.NodePoolCurrentReleaseAnnotation, test.digest)
+				scope.Annotate(s.Pool, hyperv1.NodePoolCurrentReleaseAnnotation, test.digest)
 			}
 			s.reportUpdating(nil)
-			g.Expect(s.conditions[hyperv1.NodePoolUpdatingVersionConditionType].Status).To(Equal(test.want))
+			g.Expect(s.Conditions[hyperv1.NodePoolUpdatingVersionConditionType].Status).To(Equal(test.want))
 		})
 	}
 }
@@ -69,16 +70,16 @@ func TestObserveMakers(t *testing.T) {
 }
 
 func TestAvailable(t *testing.T) {
-	refused := madeWith("b", "wanted", joined)
+	refused := scopetest.Machine("b", "wanted", scopetest.Joined)
 	refused.Status.Conditions[0].Status = metav1.ConditionFalse
-	older := madeWith("c", "wanted")
+	older := scopetest.Machine("c", "wanted")
 	//nolint:staticcheck // as an older Cluster API writes them
 	older.SetV1Beta1Conditions(clusterv1.Conditions{{Type: clusterv1.InfrastructureReadyV1Beta1Condition, Status: corev1.ConditionTrue}})
 	older.Status.NodeRef.Name = "c"
 	NewWithT(t).Expect(available([]*clusterv1.Machine{
-		madeWith("a", "wanted", joined), refused, older, madeWith("d", "wanted", joined, leaving), madeWith("e", "wanted"), madeWith("f", "wanted", joined),
+		scopetest.Machine("a", "wanted", scopetest.Joined), refused, older, scopetest.Machine("d", "wanted", scopetest.Joined, scopetest.Leaving), scopetest.Machine("e", "wanted"), scopetest.Machine("f", "wanted", scopetest.Joined),
 	})).To(BeEquivalentTo(2))
-	nodeless := madeWith("g", "wanted")
+	nodeless := scopetest.Machine("g", "wanted")
 	//nolint:staticcheck // as an older Cluster API writes them
 	nodeless.SetV1Beta1Conditions(clusterv1.Conditions{{Type: clusterv1.ReadyV1Beta1Condition, Status: corev1.ConditionTrue}})
 	NewWithT(t).Expect(serves(nodeless)).To(BeFalse(), "it has no node")

@@ -4,12 +4,10 @@ package nodepool
 
 import (
 	"context"
-	"regexp"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -74,38 +73,20 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// answering makes a server return an error for each request that matches a pattern, such as "patch v1beta1.MaasMachine
-// .*/a".
-func answering(c client.WithWatch, pattern string, err error) client.WithWatch {
-	fits := regexp.MustCompile("^(" + pattern + ")( .*)?$") // The content of a patch may follow.
-	return testenv.Intercept(c, func(request testenv.Request) error {
-		if fits.MatchString(request.String()) {
-			return err
-		}
-		return request.Do()
-	})
-}
-
 // fleet returns an in-memory world and the scope of a pool with existing machines and their MaasMachines.
-func fleet(t *testing.T, names ...string) (*world, *scope) {
+func fleet(t *testing.T, names ...string) (*world, *reconciliation) {
 	t.Helper()
 	w, s := inMemory(t), pass()
-	s.platform, s.platformServed = w.Platforms.For(hyperv1.MAASPlatform)
-	for _, name := range names {
-		machine := madeWith(name, "wanted")
-		infra := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: name}}
-		machine.Namespace, machine.CreationTimestamp = s.namespace(), metav1.NewTime(s.now)
-		fixture.Create(t, w.client, machine, infra)
-		s.machines, s.infra[name] = append(s.machines, machine), infra
-	}
+	w.client, s.Scope = scopetest.Fleet(t, names...)
+	w.Reconciler.Client = w.client
 	return w, s
 }
 
 // TestAdjustMachines checks that a failure at one machine does not prevent the settings on others.
 func TestAdjustMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
-		run    func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
-		before func(*world, *scope)
+		run    func(*Reconciler, context.Context, *reconciliation) (ctrl.Result, error)
+		before func(*world, *reconciliation)
 		// adjusted lists which of the machines a, b and c have the pool's settings.
 		adjusted []string
 		err      error
@@ -113,35 +94,35 @@ func TestAdjustMachines(t *testing.T) {
 		"When the pool exists, it should update all machines": {
 			run: (*Reconciler).carrySettings, adjusted: []string{"a", "b", "c"}},
 		"When a platform machine is unknown, it should update the others": {
-			run: (*Reconciler).carrySettings, before: func(_ *world, s *scope) { delete(s.infra, "a") }, adjusted: []string{"b", "c"}},
+			run: (*Reconciler).carrySettings, before: func(_ *world, s *reconciliation) { delete(s.Infra, "a") }, adjusted: []string{"b", "c"}},
 		"When a platform machine is deleted concurrently, it should update the others and succeed": {
-			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, before: func(w *world, s *scope) {
-				w.Expect(w.client.Delete(t.Context(), s.infra["a"].DeepCopyObject().(client.Object))).To(Succeed())
+			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, before: func(w *world, s *reconciliation) {
+				w.Expect(w.client.Delete(t.Context(), s.Infra["a"].DeepCopyObject().(client.Object))).To(Succeed())
 			}},
 		"When a patch fails, it should update the others and return an error": {
-			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
-				w.Reconciler.Client = answering(w.client, "patch .*MaasMachine .*/a", testenv.ErrRefused)
+			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, err: testenv.ErrRefused, before: func(w *world, _ *reconciliation) {
+				w.Reconciler.Client = scopetest.Answering(w.client, "patch .*MaasMachine .*/a", testenv.ErrRefused)
 			}},
 		"When the pool is deleted, it should list the platform machines and update them": {
-			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *scope) { s.infra = nil }, adjusted: []string{"a", "b", "c"}},
+			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *reconciliation) { s.Infra = nil }, adjusted: []string{"a", "b", "c"}},
 		"When the platform is not supported and the pool is deleted, it should not update machines": {
-			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *scope) { s.platformServed = false }},
+			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *reconciliation) { s.PlatformServed = false }},
 		"When the platform's kinds are gone, the deletion should continue": {
-			run: (*Reconciler).carryLastSettings, before: func(w *world, _ *scope) {
-				w.Reconciler.Client = answering(w.client, "list .*MaasMachineList .*", &meta.NoKindMatchError{})
+			run: (*Reconciler).carryLastSettings, before: func(w *world, _ *reconciliation) {
+				w.Reconciler.Client = scopetest.Answering(w.client, "list .*MaasMachineList .*", &meta.NoKindMatchError{})
 			}},
 		"When the platform machines cannot be listed, it should return an error and delay the deletion": {
-			run: (*Reconciler).carryLastSettings, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
-				w.Reconciler.Client = answering(w.client, "list .*MaasMachineList .*", testenv.ErrRefused)
+			run: (*Reconciler).carryLastSettings, err: testenv.ErrRefused, before: func(w *world, _ *reconciliation) {
+				w.Reconciler.Client = scopetest.Answering(w.client, "list .*MaasMachineList .*", testenv.ErrRefused)
 			}},
 		"When the last patch fails, it should return an error and delay the deletion": {
-			run: (*Reconciler).carryLastSettings, adjusted: []string{"a", "b"}, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
-				w.Reconciler.Client = answering(w.client, "patch .*MaasMachine .*/c", testenv.ErrRefused)
+			run: (*Reconciler).carryLastSettings, adjusted: []string{"a", "b"}, err: testenv.ErrRefused, before: func(w *world, _ *reconciliation) {
+				w.Reconciler.Client = scopetest.Answering(w.client, "patch .*MaasMachine .*/c", testenv.ErrRefused)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := fleet(t, "a", "b", "c")
-			s.pool.Spec.Platform.MAAS.Erase = "Secure"
+			s.Pool.Spec.Platform.MAAS.Erase = "Secure"
 			if tc.before != nil {
 				tc.before(w, s)
 			}
@@ -154,7 +135,7 @@ func TestAdjustMachines(t *testing.T) {
 			}
 			var adjusted []string
 			list := &infrav1.MaasMachineList{}
-			w.Expect(w.client.List(t.Context(), list, client.InNamespace(s.namespace()))).To(Succeed())
+			w.Expect(w.client.List(t.Context(), list, client.InNamespace(s.Namespace()))).To(Succeed())
 			for _, machine := range list.Items {
 				if machine.Spec.Erase != nil && machine.Spec.Erase.Mode == "Secure" {
 					adjusted = append(adjusted, machine.Name)

@@ -15,6 +15,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/token"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -77,9 +79,9 @@ func TestJanitorWatches(t *testing.T) {
 	const namespace = "watched-secrets"
 	c := fixture.Start(t)
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	requests := fixture.Manage(t, namespace, func(mgr ctrl.Manager) error { return (&Janitor{Client: mgr.GetClient()}).SetupWithManager(mgr) })
+	requests := fixture.Manage(t, namespace, func(mgr ctrl.Manager) error { return (&token.Janitor{Client: mgr.GetClient()}).SetupWithManager(mgr) })
 	t.Run("When a token of a deleted pool appears, it should reconcile the Secret", func(t *testing.T) {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tokenPrefix + "-demo-1",
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scope.TokenPrefix + "-demo-1",
 			Annotations: map[string]string{hyperv1.NodePoolAnnotation: namespace + "/gone"}}}
 		requests.ExpectCreated(t, secret, secret)
 	})

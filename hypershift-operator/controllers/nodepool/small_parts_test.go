@@ -34,7 +34,7 @@ func TestDeleteOneRefused(t *testing.T) {
 				Annotations: map[string]string{clusterv1.PausedAnnotation: "true"}}}
 			fixture.Create(t, w.client, set)
 			w.refuses(verb)
-			gone, err := w.deleteOne(t.Context(), pass(), &clusterv1.MachineSet{})
+			gone, err := pass().Delete(t.Context(), w.Reconciler.Client, &clusterv1.MachineSet{})
 			w.Expect(err).To(MatchError(testenv.ErrRefused))
 			w.Expect(gone).To(BeFalse())
 		})
@@ -45,19 +45,19 @@ func TestDeleteOneRefused(t *testing.T) {
 func TestHeldRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb   string
-		change func(*scope)
+		change func(*reconciliation)
 	}{
-		"When the platform image is missing": {"get", func(s *scope) {
-			s.kept = &platform.Kept{Missing: true, Condition: condition.False("ValidPlatformImage", "Copying", "")}
+		"When the platform image is missing": {"get", func(s *reconciliation) {
+			s.Kept = &platform.Kept{Missing: true, Condition: condition.False("ValidPlatformImage", "Copying", "")}
 		}},
-		"When the configuration is not rendered": {"get", func(*scope) {}},
-		"When the platform creates no machines":  {"patch", func(s *scope) { s.platform = &made{s.platform, nil} }},
-		"When the templates cannot be listed":    {"list", func(s *scope) { s.accept(hyperv1.NodePoolValidGeneratedPayloadConditionType, "") }},
+		"When the configuration is not rendered": {"get", func(*reconciliation) {}},
+		"When the platform creates no machines":  {"patch", func(s *reconciliation) { s.Platform = &made{s.Platform, nil} }},
+		"When the templates cannot be listed":    {"list", func(s *reconciliation) { s.SetTrue(hyperv1.NodePoolValidGeneratedPayloadConditionType, "") }},
 	} {
 		t.Run(name+", it should return the error of a failed request", func(t *testing.T) {
-			w, s := inMemory(t), configured(func(*scope) {})
-			s.pool.Spec.Management.Replace = rolling()
-			fixture.Create(t, w.client, s.pool)
+			w, s := inMemory(t), configured(func(*reconciliation) {})
+			s.Pool.Spec.Management.Replace = rolling()
+			fixture.Create(t, w.client, s.Pool)
 			test.change(s)
 			w.refuses(test.verb)
 			_, err := w.reconcileMachines(t.Context(), s)

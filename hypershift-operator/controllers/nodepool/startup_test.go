@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -70,7 +70,7 @@ func TestStartup(t *testing.T) {
 		for _, waited := range []time.Duration{6 * time.Minute, 10 * time.Hour, 10 * 24 * time.Hour} {
 			s.clock.SetTime(created.Add(waited))
 			s.mustPass()
-			s.Expect(s.skipped("a")).To(Equal(patienceValue))
+			s.Expect(s.skipped("a")).To(Equal("hypershift.openshift.io/waiting-for-capacity"))
 		}
 	})
 
@@ -81,7 +81,7 @@ func TestStartup(t *testing.T) {
 		s.clock.SetTime(late.Add(224 * time.Minute))
 		result, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
-		s.Expect(s.skipped("a")).To(Equal(patienceValue))
+		s.Expect(s.skipped("a")).To(Equal("hypershift.openshift.io/waiting-for-capacity"))
 		s.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)))
 		s.clock.SetTime(late.Add(226 * time.Minute))
 		s.mustPass()
@@ -91,7 +91,7 @@ func TestStartup(t *testing.T) {
 	t.Run("When a user sets the skip-remediation annotation, it should keep it", func(t *testing.T) {
 		s := newWorld(t, c, "patience")
 		machine := look(s, &clusterv1.Machine{}, "a")
-		annotate(machine, clusterv1.MachineSkipRemediationAnnotation, "")
+		scope.Annotate(machine, clusterv1.MachineSkipRemediationAnnotation, "")
 		s.Expect(c.Update(t.Context(), machine)).To(Succeed())
 		s.mustPass()
 		s.Expect(look(s, machine, "a").Annotations).To(HaveKeyWithValue(clusterv1.MachineSkipRemediationAnnotation, ""))
@@ -146,7 +146,7 @@ func TestStartup(t *testing.T) {
 func (s *world) reach() {
 	s.t.Helper()
 	token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
-	annotate(token, hyperv1.TokenSecretIgnitionReachedAnnotation, "True")
+	scope.Annotate(token, hyperv1.TokenSecretIgnitionReachedAnnotation, "True")
 	s.Expect(s.client.Update(s.t.Context(), token)).To(Succeed())
 	s.mustPass()
 }
@@ -183,7 +183,7 @@ func TestRepair(t *testing.T) {
 	t.Run("When an annotation is invalid, it should keep the health check and report the invalid value", func(t *testing.T) {
 		s := newWorld(t, c, "repair-derived")
 		s.Releases = laterPayloads()
-		s.change(func(p *hyperv1.NodePool) { annotate(p, hyperv1.MachineHealthCheckTimeoutAnnotation, "soon") })
+		s.change(func(p *hyperv1.NodePool) { scope.Annotate(p, hyperv1.MachineHealthCheckTimeoutAnnotation, "soon") })
 		s.mustPass()
 		said := s.condition("AutorepairEnabled")
 		s.Expect(said.Status).To(Equal(corev1.ConditionTrue))

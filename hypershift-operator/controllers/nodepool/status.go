@@ -14,15 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 // report computes the status of this reconcile, writes it once, and emits events for changes.
-func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
+func (r *Reconciler) report(ctx context.Context, s *reconciliation, failure error) error {
 	s.reportFailure(failure)
-	before := s.pool.Status.DeepCopy()
-	err := upsert.Status(ctx, r.Client, s.pool, func() { s.pool.Status = computeStatus(s) })
+	before := s.Pool.Status.DeepCopy()
+	err := upsert.Status(ctx, r.Client, s.Pool, func() { s.Pool.Status = computeStatus(s) })
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -32,60 +33,39 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 
 // reportFailure reports an error of the reconcile, because the error may not appear in another condition. The
 // condition exists only while there is an error.
-func (s *scope) reportFailure(failure error) {
+func (s *reconciliation) reportFailure(failure error) {
 	conditionType := string(hyperv1.ReconciliationSucceeded)
 	if failure == nil {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 		return
 	}
-	s.reject(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
+	s.SetFalse(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
 }
 
 // computeStatus computes the status from the scope alone.
-func computeStatus(s *scope) hyperv1.NodePoolStatus {
-	status := *s.pool.Status.DeepCopy()
+func computeStatus(s *reconciliation) hyperv1.NodePoolStatus {
+	status := *s.Pool.Status.DeepCopy()
 	if s.replicas != nil {
 		status.Replicas = *s.replicas
 	}
 	if s.version != "" {
 		status.Version = s.version
 	}
-	if s.kept != nil {
-		status.Platform = s.kept.Status
+	if s.Kept != nil {
+		status.Platform = s.Kept.Status
 	}
-	if s.hc != nil {
-		status.Selector = hyperv1.NodePoolAnnotation + "=" + s.pool.Name
-		status.NodesInfo = nodesInfo(s.machines, status.Version)
-		status.OSImageStream = osStream(s.machines)
+	if s.HC != nil {
+		status.Selector = hyperv1.NodePoolAnnotation + "=" + s.Pool.Name
+		status.NodesInfo = nodesInfo(s.Machines, status.Version)
+		status.OSImageStream = osStream(s.Machines)
 	}
-	status.Conditions = mergeConditions(status.Conditions, s)
+	status.Conditions = poolConditions(s)
 	return status
 }
 
-// mergeConditions merges the conditions of this reconcile into the last ones. NodePool conditions have a type different
-// from metav1.Condition.
-func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodePoolCondition {
-	var merged []metav1.Condition
-	for _, c := range last {
-		if slices.Contains(s.cleared, c.Type) {
-			continue
-		}
-		merged = append(merged, metav1.Condition{
-			Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: c.LastTransitionTime, ObservedGeneration: c.ObservedGeneration,
-		})
-	}
-	var current []metav1.Condition
-	for _, c := range s.conditions {
-		c.LastTransitionTime = metav1.NewTime(s.now)
-		if existing := find(last, c.Type); existing != nil && existing.Status == corev1.ConditionStatus(c.Status) {
-			// Keep the time even if this reconcile cleared the condition and then set it again.
-			c.LastTransitionTime = existing.LastTransitionTime
-		}
-		current = append(current, c)
-	}
-	slices.SortFunc(current, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	merged = condition.Merge(merged, s.pool.Generation, current...)
+// poolConditions returns the merged conditions in the type of a NodePool, with their severity.
+func poolConditions(s *reconciliation) []hyperv1.NodePoolCondition {
+	merged := s.Merged()
 	all := make([]hyperv1.NodePoolCondition, 0, len(merged))
 	for _, c := range merged {
 		all = append(all, hyperv1.NodePoolCondition{
@@ -94,15 +74,6 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 		})
 	}
 	return all
-}
-
-func find(conditions []hyperv1.NodePoolCondition, conditionType string) *hyperv1.NodePoolCondition {
-	for i := range conditions {
-		if conditions[i].Type == conditionType {
-			return &conditions[i]
-		}
-	}
-	return nil
 }
 
 // informative are conditions that may be false although the pool is healthy.
@@ -120,11 +91,11 @@ var underway = []string{
 }
 
 // underway returns the reasons above, and the reasons of the platform for an operation in progress.
-func (s *scope) underway() []string {
-	if s.platform == nil {
+func (s *reconciliation) underway() []string {
+	if s.Platform == nil {
 		return underway
 	}
-	return slices.Concat(underway, s.platform.Underway())
+	return slices.Concat(underway, s.Platform.Underway())
 }
 
 // severity returns Warning for a condition that needs attention.
@@ -141,9 +112,9 @@ func severity(c metav1.Condition, underway []string) string {
 }
 
 // announce emits an event for each condition whose status changed or that failed for a new reason.
-func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
-	for _, c := range s.pool.Status.Conditions {
-		last := find(before, c.Type)
+func (r *Reconciler) announce(s *reconciliation, before []hyperv1.NodePoolCondition) {
+	for _, c := range s.Pool.Status.Conditions {
+		last := scope.Find(before, c.Type)
 		if last != nil && last.Status == c.Status && (c.Status == corev1.ConditionTrue || last.Reason == c.Reason) {
 			continue
 		}
@@ -155,7 +126,7 @@ func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 			kind = corev1.EventTypeWarning
 		}
 		// The condition type is the action of the event, because events that differ only in their message are shown as one.
-		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), c.Type, "%s is %s: %s", c.Type, c.Status,
+		r.Recorder.Eventf(s.Pool, nil, kind, eventReason(c.Reason), c.Type, "%s is %s: %s", c.Type, c.Status,
 			condition.Shorten(cmp.Or(c.Message, c.Reason), 900))
 	}
 }

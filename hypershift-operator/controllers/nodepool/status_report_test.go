@@ -20,6 +20,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/condition"
@@ -46,13 +48,13 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := inMemory(t), scopeWith(condition.True("Ready", "AsExpected", "2 of 2"))
-			s.pool.Status.Conditions = []hyperv1.NodePoolCondition{
-				{Type: "ReconciliationSucceeded", Status: "False", Reason: "Earlier", LastTransitionTime: metav1.NewTime(s.now.Add(-time.Hour))}}
-			fixture.Create(t, w.client, s.pool)
+			s.Pool.Status.Conditions = []hyperv1.NodePoolCondition{
+				{Type: "ReconciliationSucceeded", Status: "False", Reason: "Earlier", LastTransitionTime: metav1.NewTime(s.Now.Add(-time.Hour))}}
+			fixture.Create(t, w.client, s.Pool)
 			recorder := events.NewFakeRecorder(10)
 			w.Recorder = recorder
 			if tc.answer != nil {
-				w.Reconciler.Client = answering(w.client, "patch status .*NodePool .*", tc.answer)
+				w.Reconciler.Client = scopetest.Answering(w.client, "patch status .*NodePool .*", tc.answer)
 			}
 			err := w.report(t.Context(), s, tc.failure)
 			if tc.err != nil {
@@ -69,7 +71,7 @@ func TestReport(t *testing.T) {
 				return
 			}
 			w.Expect(w.condition("Ready").Status).To(Equal(corev1.ConditionTrue))
-			succeeded := find(w.pool().Status.Conditions, "ReconciliationSucceeded")
+			succeeded := scope.Find(w.pool().Status.Conditions, "ReconciliationSucceeded")
 			w.Expect(succeeded == nil).To(Equal(tc.succeeded == ""))
 			if succeeded != nil {
 				w.Expect(succeeded.Status).To(Equal(tc.succeeded))
@@ -86,34 +88,34 @@ func TestComputeStatus(t *testing.T) {
 		NodesInfo: &hyperv1.NodePoolNodesInfo{}, OSImageStream: &hyperv1.OSImageStreamReference{Name: "rhel-9"},
 	}
 	found := &hyperv1.NodePoolPlatformStatus{KubeVirt: &hyperv1.KubeVirtNodePoolStatus{CacheName: "cache"}}
-	node := madeWith("a", "wanted", joined)
+	node := scopetest.Machine("a", "wanted", scopetest.Joined)
 	node.Spec.Version = ""
 	node.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"}
 	for name, tc := range map[string]struct {
-		know func(*scope)
+		know func(*reconciliation)
 		want func(*hyperv1.NodePoolStatus)
 	}{
-		"When nothing was determined, it should keep all fields":                          {func(*scope) {}, func(*hyperv1.NodePoolStatus) {}},
-		"When no machine is available, it should report zero replicas":                    {func(s *scope) { s.replicas = ptr.To[int32](0) }, func(n *hyperv1.NodePoolStatus) { n.Replicas = 0 }},
-		"When all machines have a version, it should report that version":                 {func(s *scope) { s.version = "1.36.3" }, func(n *hyperv1.NodePoolStatus) { n.Version = "1.36.3" }},
-		"When the platform status is known, it should report it":                          {func(s *scope) { s.kept = &platform.Kept{Status: found} }, func(n *hyperv1.NodePoolStatus) { n.Platform = found }},
-		"When the platform caches no image any more, it should clear the platform status": {func(s *scope) { s.kept = &platform.Kept{} }, func(n *hyperv1.NodePoolStatus) { n.Platform = nil }},
-		"When the HostedCluster exists, it should report the nodes and their version": {func(s *scope) {
-			s.hc, s.machines, s.version = fixture.HostedCluster("clusters"), []*clusterv1.Machine{node}, "1.36.3"
+		"When nothing was determined, it should keep all fields":                          {func(*reconciliation) {}, func(*hyperv1.NodePoolStatus) {}},
+		"When no machine is available, it should report zero replicas":                    {func(s *reconciliation) { s.replicas = ptr.To[int32](0) }, func(n *hyperv1.NodePoolStatus) { n.Replicas = 0 }},
+		"When all machines have a version, it should report that version":                 {func(s *reconciliation) { s.version = "1.36.3" }, func(n *hyperv1.NodePoolStatus) { n.Version = "1.36.3" }},
+		"When the platform status is known, it should report it":                          {func(s *reconciliation) { s.Kept = &platform.Kept{Status: found} }, func(n *hyperv1.NodePoolStatus) { n.Platform = found }},
+		"When the platform caches no image any more, it should clear the platform status": {func(s *reconciliation) { s.Kept = &platform.Kept{} }, func(n *hyperv1.NodePoolStatus) { n.Platform = nil }},
+		"When the HostedCluster exists, it should report the nodes and their version": {func(s *reconciliation) {
+			s.HC, s.Machines, s.version = fixture.HostedCluster("clusters"), []*clusterv1.Machine{node}, "1.36.3"
 		}, func(n *hyperv1.NodePoolStatus) {
 			n.Version, n.Selector = "1.36.3", "hypershift.openshift.io/nodePool=demo"
 			n.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-10"}
 			n.NodesInfo = &hyperv1.NodePoolNodesInfo{NodeVersions: []hyperv1.NodeVersion{
 				{OCPVersion: "1.36.3", KubeletVersion: "v1.36.3", ReadyNodeCount: ptr.To[int32](0), UnreadyNodeCount: ptr.To[int32](1)}}}
 		}},
-		"When the pool has no machines, it should clear the node details": {func(s *scope) { s.hc = fixture.HostedCluster("clusters") },
+		"When the pool has no machines, it should clear the node details": {func(s *reconciliation) { s.HC = fixture.HostedCluster("clusters") },
 			func(n *hyperv1.NodePoolStatus) {
 				n.Selector, n.OSImageStream, n.NodesInfo = "hypershift.openshift.io/nodePool=demo", nil, nil
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, want := scopeWith(), before.DeepCopy()
-			s.pool.Status = *before.DeepCopy()
+			s.Pool.Status = *before.DeepCopy()
 			tc.know(s)
 			tc.want(want)
 			want.Conditions = []hyperv1.NodePoolCondition{}
@@ -134,16 +136,16 @@ func TestMergedConditions(t *testing.T) {
 		{Type: "Again", Status: "True", Reason: "R", LastTransitionTime: earlier},
 	}
 	s := scopeWith()
-	s.pool.Generation = 7
+	s.Pool.Generation = 7
 	for _, conditionType := range []string{"Gone", "Again"} {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 	}
 	for _, conditionType := range []string{"Y", "X", "W", "V", "M", "Again"} {
-		s.setCondition(condition.True(conditionType, "AsExpected", "of "+conditionType))
+		s.SetCondition(condition.True(conditionType, "AsExpected", "of "+conditionType))
 	}
-	s.setCondition(condition.False("U", "MachineDeploying", "takes its time"))
-	s.setCondition(condition.False("T", "Broken", "trouble"))
-	now := metav1.NewTime(s.now)
+	s.SetCondition(condition.False("U", "MachineDeploying", "takes its time"))
+	s.SetCondition(condition.False("T", "Broken", "trouble"))
+	now := metav1.NewTime(s.Now)
 	of := func(conditionType string, since metav1.Time) hyperv1.NodePoolCondition {
 		return hyperv1.NodePoolCondition{Type: conditionType, Status: "True", Reason: "AsExpected", Message: "of " + conditionType,
 			LastTransitionTime: since, ObservedGeneration: 7}
@@ -155,17 +157,17 @@ func TestMergedConditions(t *testing.T) {
 		{Type: "U", Status: "False", Reason: "MachineDeploying", Message: "takes its time", LastTransitionTime: now, ObservedGeneration: 7},
 		of("V", now), of("W", now), of("X", now), of("Y", now),
 	}
-	if diff := cmp.Diff(want, mergeConditions(last, s)); diff != "" {
+	if diff := cmp.Diff(want, merged(last, s)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
 // TestSeverityOf checks which conditions get the severity Warning.
 func TestSeverityOf(t *testing.T) {
-	none := newScope(&hyperv1.NodePool{})
+	none := newReconciliation(&hyperv1.NodePool{})
 	withMAAS := scopeWith()
 	for name, tc := range map[string]struct {
-		scope      *scope
+		scope      *reconciliation
 		conditions []metav1.Condition
 		want       string
 	}{
@@ -241,14 +243,14 @@ func TestAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, made := NewWithT(t), scopeWith(), recording{}
-			s.pool.Status.Conditions = []hyperv1.NodePoolCondition{tc.after}
+			s.Pool.Status.Conditions = []hyperv1.NodePoolCondition{tc.after}
 			(&Reconciler{Recorder: &made}).announce(s, tc.before)
 			if tc.kind == "" {
 				g.Expect(made).To(BeEmpty())
 				return
 			}
 			g.Expect(made).To(HaveLen(1))
-			g.Expect(made[0].Regarding).To(BeIdenticalTo(s.pool))
+			g.Expect(made[0].Regarding).To(BeIdenticalTo(s.Pool))
 			g.Expect([]string{made[0].Kind, made[0].Reason, made[0].Action}).To(Equal([]string{tc.kind, tc.reason, "Ready"}))
 			g.Expect(made[0].Args[:2]).To(Equal([]any{"Ready", tc.after.Status}))
 			g.Expect(made[0].Args[2]).To(HaveLen(tc.messageLength))

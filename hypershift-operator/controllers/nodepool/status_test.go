@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,16 +18,17 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/condition"
 )
 
-func scopeWith(conditions ...metav1.Condition) *scope {
-	s := newScope(fixture.NodePool("clusters"))
-	s.now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+func scopeWith(conditions ...metav1.Condition) *reconciliation {
+	s := newReconciliation(fixture.NodePool("clusters"))
+	s.Now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s.Platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	for _, c := range conditions {
-		s.setCondition(c)
+		s.SetCondition(c)
 	}
 	return s
 }
@@ -40,36 +40,36 @@ func TestMergeConditions(t *testing.T) {
 		{Type: "IgnitionEndpointAvailable", Status: "False", Reason: "X", LastTransitionTime: earlier},
 	}
 	t.Run("When a status does not change, it should keep its transition time", func(t *testing.T) {
-		merged := mergeConditions(last, scopeWith(condition.True("Ready", "AsExpected", "still")))
+		merged := merged(last, scopeWith(condition.True("Ready", "AsExpected", "still")))
 		g := NewWithT(t)
-		g.Expect(find(merged, "Ready").LastTransitionTime).To(Equal(earlier))
-		g.Expect(find(merged, "Ready").Message).To(Equal("still"))
+		g.Expect(scope.Find(merged, "Ready").LastTransitionTime).To(Equal(earlier))
+		g.Expect(scope.Find(merged, "Ready").Message).To(Equal("still"))
 	})
 	t.Run("When a status changes, it should take the time of the reconcile", func(t *testing.T) {
 		s := scopeWith(condition.False("Ready", "NoCapacity", ""))
-		NewWithT(t).Expect(find(mergeConditions(last, s), "Ready").LastTransitionTime.Time).To(Equal(s.now))
+		NewWithT(t).Expect(scope.Find(merged(last, s), "Ready").LastTransitionTime.Time).To(Equal(s.Now))
 	})
 	t.Run("When a condition is cleared, it should be removed", func(t *testing.T) {
 		s := scopeWith()
-		s.clear("IgnitionEndpointAvailable")
-		NewWithT(t).Expect(find(mergeConditions(last, s), "IgnitionEndpointAvailable")).To(BeNil())
+		s.Clear("IgnitionEndpointAvailable")
+		NewWithT(t).Expect(scope.Find(merged(last, s), "IgnitionEndpointAvailable")).To(BeNil())
 	})
 	t.Run("When a condition is not set in this reconcile, it should be kept", func(t *testing.T) {
-		NewWithT(t).Expect(find(mergeConditions(last, scopeWith()), "Ready")).NotTo(BeNil())
+		NewWithT(t).Expect(scope.Find(merged(last, scopeWith()), "Ready")).NotTo(BeNil())
 	})
 	t.Run("When the same conditions are merged again, the result and its order should not change", func(t *testing.T) {
 		s := scopeWith(condition.True("B", "R", ""), condition.True("A", "R", ""), condition.False("C", "R", ""))
-		first := mergeConditions(nil, s)
+		first := merged(nil, s)
 		for range 10 {
-			NewWithT(t).Expect(mergeConditions(nil, s)).To(Equal(first))
+			NewWithT(t).Expect(merged(nil, s)).To(Equal(first))
 		}
-		NewWithT(t).Expect(mergeConditions(first, s)).To(Equal(first))
+		NewWithT(t).Expect(merged(first, s)).To(Equal(first))
 	})
 }
 
 func TestSeverity(t *testing.T) {
-	s := newScope(&hyperv1.NodePool{})
-	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+	s := newReconciliation(&hyperv1.NodePool{})
+	s.Platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	for _, tc := range []struct {
 		name      string
 		condition metav1.Condition
@@ -94,7 +94,7 @@ func TestAnnounce(t *testing.T) {
 	r := &Reconciler{Recorder: recorder}
 	announce := func(before, after []hyperv1.NodePoolCondition) []string {
 		s := scopeWith()
-		s.pool.Status.Conditions = after
+		s.Pool.Status.Conditions = after
 		r.announce(s, before)
 		var made []string
 		for len(recorder.Events) > 0 {
@@ -116,7 +116,7 @@ func TestAnnounce(t *testing.T) {
 		other.Reason = "MAASUnreachable"
 		NewWithT(t).Expect(announce([]hyperv1.NodePoolCondition{short}, []hyperv1.NodePoolCondition{other})).To(HaveLen(1))
 	})
-	t.Run("When many reasons are joined, the reason should still fit an event", func(t *testing.T) {
+	t.Run("When many reasons are scopetest.Joined, the reason should still fit an event", func(t *testing.T) {
 		long := short
 		long.Reason = strings.Repeat("SomeReason,", 40)
 		made := announce(nil, []hyperv1.NodePoolCondition{long})
@@ -133,7 +133,7 @@ func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) 
 
 func TestAnnounceKeepsConditionsApart(t *testing.T) {
 	s := scopeWith()
-	s.pool.Status.Conditions = []hyperv1.NodePoolCondition{
+	s.Pool.Status.Conditions = []hyperv1.NodePoolCondition{
 		{Type: "AutorepairEnabled", Status: "False", Reason: "AsExpected"}, {Type: "AllMachinesReady", Status: "True", Reason: "AsExpected", Message: "all"},
 		{Type: "ValidReleaseImage", Status: "True", Reason: "AsExpected"},
 	}
@@ -246,7 +246,13 @@ func TestWithNodeLabels(t *testing.T) {
 			pool := &hyperv1.NodePool{}
 			pool.Spec.Platform.Type, pool.Spec.Management.UpgradeType = tc.platform, tc.upgrade
 			pool.Spec.NodeLabels = map[string]string{"rack": "1"}
-			NewWithT(t).Expect(newScope(pool).carriedLabels()).To(Equal(tc.want))
+			NewWithT(t).Expect(newReconciliation(pool).carriedLabels()).To(Equal(tc.want))
 		})
 	}
+}
+
+// merged returns the conditions of a reconcile whose pool had other conditions before.
+func merged(last []hyperv1.NodePoolCondition, s *reconciliation) []hyperv1.NodePoolCondition {
+	s.Pool.Status.Conditions = last
+	return poolConditions(s)
 }

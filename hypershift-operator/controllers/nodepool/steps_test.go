@@ -4,11 +4,9 @@ package nodepool
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -16,65 +14,45 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // pass returns a scope of the fixture's pool with its configuration, "wanted", and some machines.
-func pass(machines ...*clusterv1.Machine) *scope {
-	s := newScope(fixture.NodePool("clusters"))
-	s.hc, s.release, s.machines = fixture.HostedCluster("clusters"), fixture.Payloads()[fixture.ReleaseImage], machines
-	s.pool.Status.Version = s.release.Version()
-	s.config.hash, s.config.hashWithoutVersion = "wanted", "configured"
-	s.now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	s.infra = map[string]client.Object{}
+func pass(machines ...*clusterv1.Machine) *reconciliation {
+	s := &reconciliation{Scope: scopetest.New(machines...)}
+	s.config.Hash, s.config.HashWithoutVersion = "wanted", "configured"
 	return s
 }
 
-// madeWith returns a machine that was created with a configuration.
-func madeWith(name, hash string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	m.Spec.Bootstrap.DataSecretName = ptr.To((&scope{pool: fixture.NodePool("clusters")}).secret(userDataPrefix, hash).Name)
-	m.Spec.InfrastructureRef.Name, m.Spec.Version = name, "1.36.3"
-	for _, c := range change {
-		c(m)
-	}
-	return m
-}
-
-func joined(m *clusterv1.Machine) {
-	m.Status.NodeRef.Name = m.Name
-	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineAvailableCondition, Status: metav1.ConditionTrue}}
-}
-
-func leaving(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.Now()) }
-
-func late(m *clusterv1.Machine) { annotate(m, latecomerAnnotation, "true") }
+func late(m *clusterv1.Machine) { scope.Annotate(m, latecomerAnnotation, "true") }
 
 func ofVersion(version string) func(*clusterv1.Machine) {
-	return func(m *clusterv1.Machine) { annotate(m, hyperv1.NodePoolReleaseVersionAnnotation, version) }
+	return func(m *clusterv1.Machine) { scope.Annotate(m, hyperv1.NodePoolReleaseVersionAnnotation, version) }
 }
 
 func TestOutdated(t *testing.T) {
 	type counts struct{ Release, Config int }
 	for name, test := range map[string]struct {
-		scope *scope
+		scope *reconciliation
 		want  counts
 	}{
 		"no machine":                                                 {pass(), counts{}},
-		"all machines have the configuration":                        {pass(madeWith("a", "wanted"), madeWith("b", "wanted")), counts{}},
-		"one machine has another configuration":                      {pass(madeWith("a", "wanted"), madeWith("b", "old")), counts{Config: 1}},
-		"one machine has another version":                            {pass(madeWith("a", "old", ofVersion("1.36.2")), madeWith("b", "old")), counts{Release: 1, Config: 1}},
-		"the annotation takes precedence over the Machine's version": {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.0.0" }, ofVersion("1.36.3"))), counts{Config: 1}},
-		"without an annotation, the Machine's version is used":       {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
-		"one machine has no bootstrap Secret":                        {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })), counts{Config: 1}},
+		"all machines have the configuration":                        {pass(scopetest.Machine("a", "wanted"), scopetest.Machine("b", "wanted")), counts{}},
+		"one machine has another configuration":                      {pass(scopetest.Machine("a", "wanted"), scopetest.Machine("b", "old")), counts{Config: 1}},
+		"one machine has another version":                            {pass(scopetest.Machine("a", "old", ofVersion("1.36.2")), scopetest.Machine("b", "old")), counts{Release: 1, Config: 1}},
+		"the annotation takes precedence over the Machine's version": {pass(scopetest.Machine("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.0.0" }, ofVersion("1.36.3"))), counts{Config: 1}},
+		"without an annotation, the Machine's version is used":       {pass(scopetest.Machine("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
+		"one machine has no bootstrap Secret":                        {pass(scopetest.Machine("a", "old", func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })), counts{Config: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release, config := test.scope.outdated()
 			if diff := cmp.Diff(test.want, counts{release, config}); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			test.scope.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
+			test.scope.Pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
 			release, config = test.scope.outdated()
 			if diff := cmp.Diff(counts{}, counts{release, config}); diff != "" {
 				t.Errorf("machines that are updated in place are not replaced: -want +got\n%s", diff)
@@ -91,23 +69,23 @@ func TestReportUpdating(t *testing.T) {
 		version, config         string
 		updatesVersion, updates string
 	}{
-		"all machines are up to date":                 {[]*clusterv1.Machine{madeWith("a", "wanted")}, "1.36.3", "wanted", "", ""},
-		"one machine has another configuration":       {[]*clusterv1.Machine{madeWith("a", "wanted"), madeWith("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
-		"one machine has another version":             {[]*clusterv1.Machine{madeWith("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
+		"all machines are up to date":                 {[]*clusterv1.Machine{scopetest.Machine("a", "wanted")}, "1.36.3", "wanted", "", ""},
+		"one machine has another configuration":       {[]*clusterv1.Machine{scopetest.Machine("a", "wanted"), scopetest.Machine("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
+		"one machine has another version":             {[]*clusterv1.Machine{scopetest.Machine("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
 		"the configuration has changed":               {nil, "1.36.3", "old", "", "configuration wanted"},
 		"the version has changed":                     {nil, "1.36.2", "wanted", "version 1.36.3", ""},
 		"no version and no configuration is recorded": {nil, "", "", "version 1.36.3", "configuration wanted"},
 	} {
 		t.Run("When "+name+", the updating conditions should report it", func(t *testing.T) {
 			g, s := NewWithT(t), pass(test.machines...)
-			s.config.hashWithoutVersion = "wanted"
-			s.pool.Status.Version = test.version
-			annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, test.config)
+			s.config.HashWithoutVersion = "wanted"
+			s.Pool.Status.Version = test.version
+			scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigAnnotation, test.config)
 			s.reportUpdating(nil)
 			for kind, words := range map[string]string{
 				hyperv1.NodePoolUpdatingVersionConditionType: test.updatesVersion, hyperv1.NodePoolUpdatingConfigConditionType: test.updates,
 			} {
-				c := s.conditions[kind]
+				c := s.Conditions[kind]
 				if words == "" {
 					g.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", hyperv1.AllIsWellMessage)), kind)
 					continue
@@ -131,20 +109,20 @@ func TestRolledOut(t *testing.T) {
 		"no machine is desired":                         {wanted: ptr.To[int32](0), want: true},
 		"no machine is desired, and no number is set":   {want: true},
 		"one machine is missing":                        {wanted: ptr.To[int32](1)},
-		"the machine is available":                      {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
-		"more machines than desired are available":      {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
-		"the machine is not available":                  {[]*clusterv1.Machine{madeWith("a", "wanted")}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
-		"the machine is available but being deleted":    {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
-		"the machine has another configuration":         {[]*clusterv1.Machine{madeWith("a", "old", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
-		"the machine was created from another template": {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("old")}, ptr.To[int32](1), false},
-		"the machine's template is unknown":             {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": &infrav1.MaasMachine{}}, ptr.To[int32](1), true},
-		"the platform machines could not be listed":     {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, nil, ptr.To[int32](1), false},
-		"an old machine is still being deleted": {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "old", joined, leaving)},
+		"the machine is available":                      {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
+		"more machines than desired are available":      {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined), scopetest.Machine("b", "wanted", scopetest.Joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
+		"the machine is not available":                  {[]*clusterv1.Machine{scopetest.Machine("a", "wanted")}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"the machine is available but being deleted":    {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined, scopetest.Leaving)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"the machine has another configuration":         {[]*clusterv1.Machine{scopetest.Machine("a", "old", scopetest.Joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"the machine was created from another template": {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined)}, map[string]client.Object{"a": from("old")}, ptr.To[int32](1), false},
+		"the machine's template is unknown":             {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined)}, map[string]client.Object{"a": &infrav1.MaasMachine{}}, ptr.To[int32](1), true},
+		"the platform machines could not be listed":     {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined)}, nil, ptr.To[int32](1), false},
+		"an old machine is still being deleted": {[]*clusterv1.Machine{scopetest.Machine("a", "wanted", scopetest.Joined), scopetest.Machine("b", "old", scopetest.Joined, scopetest.Leaving)},
 			map[string]client.Object{}, ptr.To[int32](1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pass(test.machines...)
-			s.infra = test.infra
+			s.Infra = test.infra
 			if got := s.isRolledOut("t", test.wanted); got != test.want {
 				t.Errorf("rolled out: %t, want %t", got, test.want)
 			}
@@ -165,11 +143,11 @@ func TestReportTemplate(t *testing.T) {
 		"a new template, with a machine from the recorded one": {"old", "old", metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, s := NewWithT(t), pass(madeWith("a", "wanted"))
-			annotate(s.pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, test.last)
-			s.infra["a"] = &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: test.of}}}
+			g, s := NewWithT(t), pass(scopetest.Machine("a", "wanted"))
+			scope.Annotate(s.Pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, test.last)
+			s.Infra["a"] = &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: test.of}}}
 			s.reportTemplate("t")
-			c := s.conditions[hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType]
+			c := s.Conditions[hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType]
 			g.Expect(c.Status).To(Equal(test.want))
 			if test.want == metav1.ConditionTrue {
 				g.Expect(c.Message).To(HaveSuffix(" t"))
@@ -194,12 +172,12 @@ func TestAim(t *testing.T) {
 		"another configuration is desired":                     {"old", "old", nil, aims{"wanted", "old", false}},
 		"nodes are being updated":                              {"wanted", "old", nil, aims{"wanted", "old", false}},
 		"the change is reverted during an update":              {"other", "wanted", nil, aims{"wanted", "other", false}},
-		"a machine joined late":                                {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined)}, aims{"wanted", "old", true}},
-		"a late machine has not joined yet":                    {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late)}, aims{"wanted", "wanted", false}},
-		"a machine that joined late is being deleted":          {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined, leaving)}, aims{"wanted", "wanted", false}},
-		"a machine that joined late was updated":               {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "wanted", late, joined)}, aims{"wanted", "wanted", false}},
-		"an old machine that joined in time":                   {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", joined)}, aims{"wanted", "wanted", false}},
-		"a machine joined late while others are being updated": {"wanted", "old", []*clusterv1.Machine{madeWith("a", "older", late, joined)}, aims{"wanted", "old", false}},
+		"a machine joined late":                                {"wanted", "wanted", []*clusterv1.Machine{scopetest.Machine("a", "old", late, scopetest.Joined)}, aims{"wanted", "old", true}},
+		"a late machine has not joined yet":                    {"wanted", "wanted", []*clusterv1.Machine{scopetest.Machine("a", "old", late)}, aims{"wanted", "wanted", false}},
+		"a machine that joined late is being deleted":          {"wanted", "wanted", []*clusterv1.Machine{scopetest.Machine("a", "old", late, scopetest.Joined, scopetest.Leaving)}, aims{"wanted", "wanted", false}},
+		"a machine that joined late was updated":               {"wanted", "wanted", []*clusterv1.Machine{scopetest.Machine("a", "wanted", late, scopetest.Joined)}, aims{"wanted", "wanted", false}},
+		"an old machine that joined in time":                   {"wanted", "wanted", []*clusterv1.Machine{scopetest.Machine("a", "old", scopetest.Joined)}, aims{"wanted", "wanted", false}},
+		"a machine joined late while others are being updated": {"wanted", "old", []*clusterv1.Machine{scopetest.Machine("a", "older", late, scopetest.Joined)}, aims{"wanted", "old", false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &clusterv1.MachineSet{}
@@ -240,10 +218,10 @@ func TestReportReady(t *testing.T) {
 			s := pass()
 			s.replicas = test.have
 			if test.conditions != nil {
-				s.conditions = test.conditions
+				s.Conditions = test.conditions
 			}
 			s.reportReady(test.wanted, test.reported, clusterv1.MachineDeploymentAvailableCondition)
-			c := s.conditions[hyperv1.NodePoolReadyConditionType]
+			c := s.Conditions[hyperv1.NodePoolReadyConditionType]
 			NewWithT(t).Expect(string(c.Status) + "/" + c.Reason + ": " + c.Message).To(Equal(test.want))
 		})
 	}
@@ -269,9 +247,9 @@ func TestForwarderImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.release = test.release
-			annotate(s.pool, hyperv1.HAProxyImageAnnotation, test.pool)
-			annotate(s.hc, hyperv1.ControlPlaneOperatorImageAnnotation, test.cluster)
+			s.Release = test.release
+			scope.Annotate(s.Pool, hyperv1.HAProxyImageAnnotation, test.pool)
+			scope.Annotate(s.HC, hyperv1.ControlPlaneOperatorImageAnnotation, test.cluster)
 			got, err := s.forwarderImage(test.tunnel)
 			g.Expect(got).To(Equal(test.want))
 			if test.fails != "" {
@@ -286,15 +264,17 @@ func TestForwarderImage(t *testing.T) {
 func TestWhyNothingGoes(t *testing.T) {
 	later, earlier := "2026-11-24T13:00:00Z", "2026-11-24T11:00:00Z"
 	for name, test := range map[string]struct {
-		change func(*scope)
+		change func(*reconciliation)
 		told   bool
 	}{
-		"the cluster is paused":             {func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }, true},
-		"the cluster is paused for an hour": {func(s *scope) { s.hc.Spec.PausedUntil = &later }, true},
-		"the cluster's pause has ended":     {func(s *scope) { s.hc.Spec.PausedUntil = &earlier }, false},
-		"the cluster is not paused":         {func(*scope) {}, false},
-		"the cluster is gone":               {func(s *scope) { s.hc = nil }, false},
-		"a paused cluster is being deleted": {func(s *scope) { s.hc.Spec.PausedUntil, s.hc.DeletionTimestamp = ptr.To("true"), ptr.To(metav1.Now()) }, false},
+		"the cluster is paused":             {func(s *reconciliation) { s.HC.Spec.PausedUntil = ptr.To("true") }, true},
+		"the cluster is paused for an hour": {func(s *reconciliation) { s.HC.Spec.PausedUntil = &later }, true},
+		"the cluster's pause has ended":     {func(s *reconciliation) { s.HC.Spec.PausedUntil = &earlier }, false},
+		"the cluster is not paused":         {func(*reconciliation) {}, false},
+		"the cluster is gone":               {func(s *reconciliation) { s.HC = nil }, false},
+		"a paused cluster is being deleted": {func(s *reconciliation) {
+			s.HC.Spec.PausedUntil, s.HC.DeletionTimestamp = ptr.To("true"), ptr.To(metav1.Now())
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pass()
@@ -306,18 +286,4 @@ func TestWhyNothingGoes(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestIgnitionTrouble(t *testing.T) {
-	told := func(kind hyperv1.ConditionType, status metav1.ConditionStatus) string {
-		s := pass()
-		s.token = &corev1.Secret{}
-		s.hc.Status.Conditions = []metav1.Condition{{Type: string(kind), Status: status, Reason: "PodsFailing", Message: "image not found"}}
-		s.reportPayload()
-		return s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Message
-	}
-	g := NewWithT(t)
-	g.Expect(told(hyperv1.IgnitionEndpointAvailable, metav1.ConditionFalse)).To(And(ContainSubstring("PodsFailing"), ContainSubstring("image not found")))
-	g.Expect(told(hyperv1.IgnitionEndpointAvailable, metav1.ConditionTrue)).NotTo(ContainSubstring("image not found"))
-	g.Expect(told(hyperv1.EtcdAvailable, metav1.ConditionFalse)).NotTo(ContainSubstring("image not found"))
 }

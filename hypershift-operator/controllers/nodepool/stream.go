@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseversion"
 	"github.com/openshift/hypershift/support/upsert"
@@ -33,25 +34,25 @@ const streamsGate = "OSStreams"
 // chooseStream returns the stream from which the payload creates nodes. It returns an empty string for a payload with a
 // single stream, so that the pools of such a payload keep their hash. The pool's field takes precedence, then the
 // stream that was chosen before, then firstStream.
-func (s *scope) chooseStream(documents []string) (string, error) {
+func (s *reconciliation) chooseStream(documents []string) (string, error) {
 	explicit := ""
-	if s.pool.Spec.OSImageStream != nil {
-		explicit = s.pool.Spec.OSImageStream.Name
+	if s.Pool.Spec.OSImageStream != nil {
+		explicit = s.Pool.Spec.OSImageStream.Name
 	}
-	streams := s.distribution().OSStreams
-	if !releaseversion.AtLeast(s.release.Version(), streams) { // No version is at least "".
-		if explicit == streamRHEL10 && s.distribution().OwnOperators {
+	streams := s.Distribution().OSStreams
+	if !releaseversion.AtLeast(s.Release.Version(), streams) { // No version is at least "".
+		if explicit == streamRHEL10 && s.Distribution().OwnOperators {
 			return "", fmt.Errorf("spec.osImageStream.name is %s, which needs OpenShift %s or newer, and the release is %s: "+
-				"set %s, or choose a newer release", explicit, streams, s.release.Version(), streamRHEL9)
+				"set %s, or choose a newer release", explicit, streams, s.Release.Version(), streamRHEL9)
 		}
 		return "", nil
 	}
 	runc := nodeinput.UsesRunc(documents)
-	switch kept := s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation]; {
+	switch kept := s.Pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation]; {
 	case explicit == streamRHEL10 && runc:
 		return "", fmt.Errorf("spec.osImageStream.name is %s, which has no runc, and a ContainerRuntimeConfig of "+
 			"spec.config sets defaultRuntime runc: change one of them", explicit)
-	case explicit == streamRHEL9 && kept == streamRHEL10 && s.inPlace() && len(s.machines) > 0:
+	case explicit == streamRHEL9 && kept == streamRHEL10 && s.InPlace() && len(s.Machines) > 0:
 		return "", fmt.Errorf("spec.osImageStream.name is %s, but the nodes run %s, and an in-place update cannot return "+
 			"to the older stream; create another NodePool", explicit, kept)
 	case explicit != "":
@@ -68,7 +69,7 @@ func (s *scope) chooseStream(documents []string) (string, error) {
 // firstStream returns the stream of a pool for which none was chosen. It is the stream that 0.1.0 configured the nodes
 // for, or else the one that they run, or else the release's default. A rollout that has begun continues, since RHEL 10
 // cannot be reverted to RHEL 9 in place.
-func (s *scope) firstStream(runc bool) (string, error) {
+func (s *reconciliation) firstStream(runc bool) (string, error) {
 	if runc {
 		return streamRHEL9, nil // RHEL 10 has no runc.
 	}
@@ -76,8 +77,8 @@ func (s *scope) firstStream(runc bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	nine, ten := countStreams(s.machines)
-	status := s.pool.Status
+	nine, ten := countStreams(s.Machines)
+	status := s.Pool.Status
 	switch {
 	case began, ten > 0:
 		return streamRHEL10, nil
@@ -85,7 +86,7 @@ func (s *scope) firstStream(runc bool) (string, error) {
 		return streamRHEL9, nil
 	case status.OSImageStream != nil:
 		return status.OSImageStream.Name, nil
-	case status.Version != "" && !releaseversion.AtLeast(status.Version, s.distribution().OSStreams):
+	case status.Version != "" && !releaseversion.AtLeast(status.Version, s.Distribution().OSStreams):
 		return streamRHEL9, nil // The pool's previous nodes, of which none is left, ran a release with this stream only.
 	case s.installsStreams():
 		return streamRHEL10, nil
@@ -95,7 +96,7 @@ func (s *scope) firstStream(runc bool) (string, error) {
 
 // configuredFor reports whether the pool, or one of its machines, has the configuration that this reconcile renders
 // with a stream.
-func (s *scope) configuredFor(stream string) (bool, error) {
+func (s *reconciliation) configuredFor(stream string) (bool, error) {
 	hash, _, err := s.hashes(stream)
 	if err != nil {
 		return false, err
@@ -104,23 +105,23 @@ func (s *scope) configuredFor(stream string) (bool, error) {
 }
 
 // hasConfig reports whether the pool, or one of its machines, has the configuration with the given hash.
-func (s *scope) hasConfig(hash string) bool {
-	if s.pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == hash {
+func (s *reconciliation) hasConfig(hash string) bool {
+	if s.Pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == hash {
 		return true
 	}
-	return slices.ContainsFunc(s.machines, func(machine *clusterv1.Machine) bool {
-		_, of := s.parseSecretName(ptr.Deref(machine.Spec.Bootstrap.DataSecretName, ""))
+	return slices.ContainsFunc(s.Machines, func(machine *clusterv1.Machine) bool {
+		_, of := s.ParseSecretName(ptr.Deref(machine.Spec.Bootstrap.DataSecretName, ""))
 		return of == hash
 	})
 }
 
 // installsStreams reports whether the release's machine-config operator installs the configured stream. If not, it
 // installs only the oldest one.
-func (s *scope) installsStreams() bool {
-	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.FeatureGate == nil {
+func (s *reconciliation) installsStreams() bool {
+	if s.HC.Spec.Configuration == nil || s.HC.Spec.Configuration.FeatureGate == nil {
 		return false
 	}
-	switch gates := s.hc.Spec.Configuration.FeatureGate; gates.FeatureSet {
+	switch gates := s.HC.Spec.Configuration.FeatureGate; gates.FeatureSet {
 	case configv1.TechPreviewNoUpgrade, configv1.DevPreviewNoUpgrade:
 		return true
 	case configv1.CustomNoUpgrade:
@@ -131,12 +132,12 @@ func (s *scope) installsStreams() bool {
 }
 
 // keepStream records the stream of the pool's nodes.
-func (r *Reconciler) keepStream(ctx context.Context, s *scope) error {
-	if s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation] == s.config.stream {
+func (r *Reconciler) keepStream(ctx context.Context, s *reconciliation) error {
+	if s.Pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation] == s.Stream {
 		return nil
 	}
-	return upsert.Patch(ctx, r.Client, s.pool, func() {
-		annotate(s.pool, hyperv1.NodePoolOSImageStreamAnnotation, s.config.stream)
+	return upsert.Patch(ctx, r.Client, s.Pool, func() {
+		scope.Annotate(s.Pool, hyperv1.NodePoolOSImageStreamAnnotation, s.Stream)
 	})
 }
 

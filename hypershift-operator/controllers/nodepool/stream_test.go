@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -14,6 +13,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -60,34 +60,34 @@ func TestFirstStream(t *testing.T) {
 	const nine, ten = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0", "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"
 	const runc = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\n" +
 		"spec: {containerRuntimeConfig: {defaultRuntime: runc}}\n"
-	runs := func(images ...string) func(*scope) {
-		return func(s *scope) {
+	runs := func(images ...string) func(*reconciliation) {
+		return func(s *reconciliation) {
 			for _, image := range images {
 				info := &corev1.NodeSystemInfo{OSImage: image}
-				s.machines = append(s.machines, &clusterv1.Machine{Status: clusterv1.MachineStatus{NodeInfo: info}})
+				s.Machines = append(s.Machines, &clusterv1.Machine{Status: clusterv1.MachineStatus{NodeInfo: info}})
 			}
 		}
 	}
-	gates := func(set configv1.FeatureSet, enabled ...configv1.FeatureGateName) func(*scope) {
-		return func(s *scope) {
+	gates := func(set configv1.FeatureSet, enabled ...configv1.FeatureGateName) func(*reconciliation) {
+		return func(s *reconciliation) {
 			gate := &configv1.FeatureGateSpec{FeatureGateSelection: configv1.FeatureGateSelection{FeatureSet: set}}
 			if len(enabled) > 0 {
 				gate.CustomNoUpgrade = &configv1.CustomFeatureGates{Enabled: enabled}
 			}
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{FeatureGate: gate}
+			s.HC.Spec.Configuration = &hyperv1.ClusterConfiguration{FeatureGate: gate}
 		}
 	}
-	kept := func(stream string) func(*scope) {
-		return func(s *scope) { annotate(s.pool, hyperv1.NodePoolOSImageStreamAnnotation, stream) }
+	kept := func(stream string) func(*reconciliation) {
+		return func(s *reconciliation) { scope.Annotate(s.Pool, hyperv1.NodePoolOSImageStreamAnnotation, stream) }
 	}
-	asks := func(stream string) func(*scope) {
-		return func(s *scope) { s.pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: stream} }
+	asks := func(stream string) func(*reconciliation) {
+		return func(s *reconciliation) { s.Pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: stream} }
 	}
-	type preps []func(*scope)
+	type preps []func(*reconciliation)
 	preview := gates(configv1.TechPreviewNoUpgrade)
-	ran := func(s *scope) { s.pool.Status.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-9"} }
-	older := func(s *scope) { s.pool.Status.Version = "4.22.9" }
-	inPlace := func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }
+	ran := func(s *reconciliation) { s.Pool.Status.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-9"} }
+	older := func(s *reconciliation) { s.Pool.Status.Version = "4.22.9" }
+	inPlace := func(s *reconciliation) { s.Pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }
 	for name, tc := range map[string]struct {
 		documents string
 		with      preps
@@ -124,8 +124,8 @@ func TestFirstStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.pool.Spec.Management.UpgradeType, s.pool.Status.Version = hyperv1.UpgradeTypeReplace, ""
-			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "5.0.1", Distribution: releaseinfo.OpenShift})
+			s.Pool.Spec.Management.UpgradeType, s.Pool.Status.Version = hyperv1.UpgradeTypeReplace, ""
+			s.Release = releaseinfo.New("r", releaseinfo.Payload{Version: "5.0.1", Distribution: releaseinfo.OpenShift})
 			for _, with := range tc.with {
 				with(s)
 			}
@@ -143,31 +143,31 @@ func TestFirstStream(t *testing.T) {
 // TestStreamOfEarlierOperator checks that pools that 0.1.0 configured for RHEL 10 keep their hash. RHEL 10 was the
 // default of 0.1.0 from release 5.0 on.
 func TestStreamOfEarlierOperator(t *testing.T) {
-	configured := func() *scope {
+	configured := func() *reconciliation {
 		s := pass()
-		s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "5.0.1", Distribution: releaseinfo.OpenShift})
+		s.Release = releaseinfo.New("r", releaseinfo.Payload{Version: "5.0.1", Distribution: releaseinfo.OpenShift})
 		return s
 	}
 	before := configured()
-	before.config.stream = "rhel-10"
+	before.Stream = "rhel-10"
 	NewWithT(t).Expect(before.hashConfig()).To(Succeed())
-	for name, had := range map[string]func(*scope){
-		"the pool has the old operator's configuration": func(s *scope) {
-			annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, before.config.hash)
+	for name, had := range map[string]func(*reconciliation){
+		"the pool has the old operator's configuration": func(s *reconciliation) {
+			scope.Annotate(s.Pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, before.config.Hash)
 		},
-		"a machine is being installed with the old operator's configuration": func(s *scope) {
-			s.machines = []*clusterv1.Machine{{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
-				DataSecretName: ptr.To(userDataPrefix + "-" + s.pool.Name + "-" + before.config.hash)}}}}
+		"a machine is being installed with the old operator's configuration": func(s *reconciliation) {
+			s.Machines = []*clusterv1.Machine{{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
+				DataSecretName: ptr.To(scope.UserDataPrefix + "-" + s.Pool.Name + "-" + before.config.Hash)}}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), configured()
 			had(s)
 			var err error
-			s.config.stream, err = s.chooseStream(nil)
+			s.Stream, err = s.chooseStream(nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(s.hashConfig()).To(Succeed())
-			g.Expect(s.config.hash).To(Equal(before.config.hash))
+			g.Expect(s.config.Hash).To(Equal(before.config.Hash))
 		})
 	}
 }
@@ -232,7 +232,7 @@ func TestNoStreams(t *testing.T) {
 		t.Run("When the stream of a Kubernetes pool is set to "+wanted+", it should choose no stream", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			if wanted != "" {
-				s.pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: wanted}
+				s.Pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: wanted}
 			}
 			stream, err := s.chooseStream(nil)
 			g.Expect(err).NotTo(HaveOccurred())

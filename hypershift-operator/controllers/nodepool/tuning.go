@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/upsert"
@@ -37,32 +38,32 @@ const (
 
 // reconcileTuning passes the pool's tuning to the payload's node tuning operator. Nodes are not created until the
 // tuning is valid, because tuning changes their configuration, which would replace them again.
-func (r *Reconciler) reconcileTuning(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reconcileTuning(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidTuningConfigConditionType
-	if !s.distribution().OwnOperators {
-		s.clear(conditionType)
+	if !s.Distribution().OwnOperators {
+		s.Clear(conditionType)
 		return ctrl.Result{}, nil
 	}
 	wanted, err := r.tuning(ctx, s)
 	if err != nil {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		s.SetFalse(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, err.Error())
 	}
 	mirrored, err := r.mirroredConfigs(ctx, s)
 	if err != nil {
-		s.reject(hyperv1.NodePoolValidMachineConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		s.SetFalse(hyperv1.NodePoolValidMachineConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, err.Error())
 	}
-	s.accept(conditionType, hyperv1.AllIsWellMessage)
+	s.SetTrue(conditionType, hyperv1.AllIsWellMessage)
 	return ctrl.Result{}, r.handOver(ctx, s, append(wanted, mirrored...))
 }
 
 // tuning returns the ConfigMaps of spec.tuningConfig in the form that the node tuning operator reads. One ConfigMap
 // contains all Tuneds, and a second one the PerformanceProfile.
-func (r *Reconciler) tuning(ctx context.Context, s *scope) ([]*corev1.ConfigMap, error) {
+func (r *Reconciler) tuning(ctx context.Context, s *reconciliation) ([]*corev1.ConfigMap, error) {
 	var tuneds []string
 	var profile *corev1.ConfigMap
-	for _, ref := range s.pool.Spec.TuningConfig {
+	for _, ref := range s.Pool.Spec.TuningConfig {
 		source, err := r.userConfig(ctx, s, "spec.tuningConfig", ref.Name, tuningKey)
 		if err != nil {
 			return nil, err
@@ -76,13 +77,13 @@ func (r *Reconciler) tuning(ctx context.Context, s *scope) ([]*corev1.ConfigMap,
 			if profile != nil {
 				return nil, fmt.Errorf("spec.tuningConfig: the ConfigMap %s holds a PerformanceProfile, and a NodePool takes one only: leave one out", source.Name)
 			}
-			profile = s.handedOver(naming.Join(source.Name, s.pool.Name, maxConfigName), document, performanceProfileLabel)
+			profile = s.handedOver(naming.Join(source.Name, s.Pool.Name, maxConfigName), document, performanceProfileLabel)
 		}
 	}
 	var all []*corev1.ConfigMap
 	if len(tuneds) > 0 {
 		slices.Sort(tuneds)
-		all = append(all, s.handedOver("tuned-"+s.pool.Name, strings.Join(tuneds, documentSeparator), tunedLabel))
+		all = append(all, s.handedOver("tuned-"+s.Pool.Name, strings.Join(tuneds, documentSeparator), tunedLabel))
 	}
 	if profile != nil {
 		all = append(all, profile)
@@ -90,16 +91,16 @@ func (r *Reconciler) tuning(ctx context.Context, s *scope) ([]*corev1.ConfigMap,
 	return all, nil
 }
 
-func (s *scope) handedOver(name, document, label string) *corev1.ConfigMap {
+func (s *reconciliation) handedOver(name, document, label string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: name, Labels: map[string]string{label: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: name, Labels: map[string]string{label: "true"}},
 		Data:       map[string]string{tuningKey: document},
 	}
 }
 
 // mirroredConfigs returns copies of the user's ConfigMaps with a KubeletConfig or ContainerRuntimeConfig, with which
 // tuning must agree. A pool accepts only one KubeletConfig, from the user or from tuning.
-func (r *Reconciler) mirroredConfigs(ctx context.Context, s *scope) ([]*corev1.ConfigMap, error) {
+func (r *Reconciler) mirroredConfigs(ctx context.Context, s *reconciliation) ([]*corev1.ConfigMap, error) {
 	user, err := r.userConfigs(ctx, s)
 	if err != nil {
 		return nil, err
@@ -126,11 +127,11 @@ func (r *Reconciler) mirroredConfigs(ctx context.Context, s *scope) ([]*corev1.C
 		}
 		labels[mirroredLabel] = "true"
 		all = append(all, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: naming.Join(source.Name, s.pool.Name, maxConfigName), Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: naming.Join(source.Name, s.Pool.Name, maxConfigName), Labels: labels},
 			Data:       source.Data,
 		})
 	}
-	made, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{tunedGeneratedLabel: "true", kubeletConfigLabel: "true", hyperv1.NodePoolAnnotation: s.pool.Name})
+	made, err := r.listConfigs(ctx, s.Namespace(), client.MatchingLabels{tunedGeneratedLabel: "true", kubeletConfigLabel: "true", hyperv1.NodePoolAnnotation: s.Pool.Name})
 	for _, generated := range made {
 		kubelet = append(kubelet, generated.Name)
 	}
@@ -142,26 +143,26 @@ func (r *Reconciler) mirroredConfigs(ctx context.Context, s *scope) ([]*corev1.C
 
 // handOver writes ConfigMaps to the hosted control plane namespace, and deletes the pool's earlier ones that are no
 // longer desired.
-func (r *Reconciler) handOver(ctx context.Context, s *scope, wanted []*corev1.ConfigMap) error {
+func (r *Reconciler) handOver(ctx context.Context, s *reconciliation, wanted []*corev1.ConfigMap) error {
 	var failures []error
 	keep := map[string]bool{}
 	for _, want := range wanted {
 		keep[want.Name] = true
 		written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
 		_, err := upsert.Object(ctx, r.Client, written, func() error {
-			annotate(written, hyperv1.NodePoolAnnotation, s.key())
+			scope.Annotate(written, hyperv1.NodePoolAnnotation, s.Key())
 			written.Labels = want.Labels
-			written.Labels[hyperv1.NodePoolAnnotation] = s.pool.Name
+			written.Labels[hyperv1.NodePoolAnnotation] = s.Pool.Name
 			written.Data = want.Data
 			return nil
 		})
 		failures = append(failures, err)
 	}
 	for _, label := range []string{tunedLabel, performanceProfileLabel, mirroredLabel} {
-		old, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{label: "true"})
+		old, err := r.listConfigs(ctx, s.Namespace(), client.MatchingLabels{label: "true"})
 		failures = append(failures, err)
 		for i := range old {
-			if !keep[old[i].Name] && old[i].Annotations[hyperv1.NodePoolAnnotation] == s.key() {
+			if !keep[old[i].Name] && old[i].Annotations[hyperv1.NodePoolAnnotation] == s.Key() {
 				failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, &old[i])))
 			}
 		}

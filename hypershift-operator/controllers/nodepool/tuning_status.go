@@ -21,14 +21,14 @@ var performanceConditions = []string{"Available", "Progressing", "Upgradeable", 
 
 // reportPerformance copies the node tuning operator's conditions of the pool's PerformanceProfile, which appear after
 // some time.
-func (r *Reconciler) reportPerformance(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reportPerformance(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
 	for _, name := range performanceConditions {
-		s.clear(hyperv1.NodePoolPerformanceProfileConditionPrefix + name)
+		s.Clear(hyperv1.NodePoolPerformanceProfileConditionPrefix + name)
 	}
-	if !s.distribution().OwnOperators || len(s.pool.Spec.TuningConfig) == 0 {
+	if !s.Distribution().OwnOperators || len(s.Pool.Spec.TuningConfig) == 0 {
 		return ctrl.Result{}, nil
 	}
-	statuses, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{performanceStatusLabel: "true", hyperv1.NodePoolAnnotation: s.pool.Name})
+	statuses, err := r.listConfigs(ctx, s.Namespace(), client.MatchingLabels{performanceStatusLabel: "true", hyperv1.NodePoolAnnotation: s.Pool.Name})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -41,7 +41,7 @@ func (r *Reconciler) reportPerformance(ctx context.Context, s *scope) (ctrl.Resu
 			if slices.Contains(performanceConditions, c.Type) {
 				c.Type = hyperv1.NodePoolPerformanceProfileConditionPrefix + c.Type
 				c.Reason = cmp.Or(c.Reason, hyperv1.AsExpectedReason)
-				s.setCondition(c)
+				s.SetCondition(c)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -35,7 +36,7 @@ func TestReportPerformance(t *testing.T) {
 		prefix + "Degraded":    {Type: prefix + "Degraded", Status: "False", Reason: "AsExpected"},
 	}
 	for name, tc := range map[string]struct {
-		before func(*world, *scope)
+		before func(*world, *reconciliation)
 		there  []*corev1.ConfigMap
 		want   map[string]metav1.Condition
 		err    string
@@ -46,13 +47,13 @@ func TestReportPerformance(t *testing.T) {
 			delete(c.Labels, performanceStatusLabel)
 			return c
 		}()}},
-		"When the pool has no tuning any more, it should copy nothing": {before: func(_ *world, s *scope) { s.pool.Spec.TuningConfig = nil },
+		"When the pool has no tuning any more, it should copy nothing": {before: func(_ *world, s *reconciliation) { s.Pool.Spec.TuningConfig = nil },
 			there: []*corev1.ConfigMap{reported("own", "demo", status)}},
-		"When the release is Kubernetes, it should copy nothing": {before: func(_ *world, s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] },
+		"When the release is Kubernetes, it should copy nothing": {before: func(_ *world, s *reconciliation) { s.Release = fixture.Payloads()[fixture.ReleaseImage] },
 			there: []*corev1.ConfigMap{reported("own", "demo", status)}},
 		"When the reported status is invalid, it should return an error": {there: []*corev1.ConfigMap{reported("own", "demo", "conditions: none")}, err: "clusters-demo/own"},
-		"When the ConfigMaps cannot be listed, it should return an error": {before: func(w *world, _ *scope) {
-			w.Reconciler.Client = answering(w.client, "list .*", testenv.ErrRefused)
+		"When the ConfigMaps cannot be listed, it should return an error": {before: func(w *world, _ *reconciliation) {
+			w.Reconciler.Client = scopetest.Answering(w.client, "list .*", testenv.ErrRefused)
 		}, err: testenv.ErrRefused.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestReportPerformance(t *testing.T) {
 			for _, obj := range tc.there {
 				fixture.Create(t, w.client, obj)
 			}
-			s.accept(prefix+"Degraded", "of an earlier phase")
+			s.SetTrue(prefix+"Degraded", "of an earlier phase")
 			if tc.before != nil {
 				tc.before(w, s)
 			}
@@ -74,8 +75,8 @@ func TestReportPerformance(t *testing.T) {
 			if tc.want == nil {
 				tc.want = map[string]metav1.Condition{}
 			}
-			w.Expect(cmp.Diff(tc.want, s.conditions)).To(BeEmpty(), "-want +got")
-			w.Expect(s.cleared).To(ConsistOf(prefix+"Available", prefix+"Progressing", prefix+"Upgradeable", prefix+"Degraded"), "what was said last goes")
+			w.Expect(cmp.Diff(tc.want, s.Conditions)).To(BeEmpty(), "-want +got")
+			w.Expect(s.Cleared).To(ConsistOf(prefix+"Available", prefix+"Progressing", prefix+"Upgradeable", prefix+"Degraded"), "what was said last goes")
 		})
 	}
 	t.Run("When the same conditions are reported again, it should keep their transition times", func(t *testing.T) {
@@ -83,8 +84,8 @@ func TestReportPerformance(t *testing.T) {
 		fixture.Create(t, w.client, reported("own", "demo", status))
 		_, err := w.reportPerformance(t.Context(), s)
 		w.Expect(err).NotTo(HaveOccurred())
-		before := mergeConditions(nil, s)
-		s.now = s.now.Add(1e9)
-		w.Expect(mergeConditions(before, s)).To(Equal(before))
+		before := merged(nil, s)
+		s.Now = s.Now.Add(1e9)
+		w.Expect(merged(before, s)).To(Equal(before))
 	})
 }

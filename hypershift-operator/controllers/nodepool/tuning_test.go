@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -118,7 +118,7 @@ func TestTuning(t *testing.T) {
 		for _, label := range []string{tunedLabel, performanceProfileLabel, mirroredLabel} {
 			g.Expect(s.handedTo(label)).To(BeEmpty())
 		}
-		g.Expect(find(s.pool().Status.Conditions, "performance.operator.openshift.io/Degraded")).To(BeNil())
+		g.Expect(scope.Find(s.pool().Status.Conditions, "performance.operator.openshift.io/Degraded")).To(BeNil())
 	})
 }
 
@@ -138,7 +138,8 @@ func TestStream(t *testing.T) {
 			if tc.wanted != "" {
 				pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: tc.wanted}
 			}
-			s := &scope{pool: pool, hc: fixture.HostedCluster("clusters"), release: releaseinfo.New("r", releaseinfo.Payload{Version: tc.version, Distribution: releaseinfo.OpenShift})}
+			s := &reconciliation{Scope: &scope.Scope{Pool: pool, HC: fixture.HostedCluster("clusters"), Release: releaseinfo.New("r",
+				releaseinfo.Payload{Version: tc.version, Distribution: releaseinfo.OpenShift})}}
 			got, err := s.chooseStream([]string{tc.document})
 			if tc.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
@@ -147,8 +148,8 @@ func TestStream(t *testing.T) {
 			}
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got).To(Equal(tc.want))
-			s.config.stream = got
-			data, err := s.tokenData()
+			s.Stream = got
+			data, err := (&Reconciler{}).secrets(s).Data()
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(data["os-stream"])).To(Equal(tc.want))
 		})

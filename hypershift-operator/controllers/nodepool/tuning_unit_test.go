@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/testenv"
@@ -30,15 +32,15 @@ func tuned(name string) string {
 
 // tuningPass returns an in-memory world and a scope of an OpenShift pool. The pool refers to ConfigMaps for tuning and
 // for configuration, given by name and text.
-func tuningPass(t *testing.T, tuning, configuration [][2]string) (*world, *scope) {
+func tuningPass(t *testing.T, tuning, configuration [][2]string) (*world, *reconciliation) {
 	t.Helper()
 	w, s := fleet(t)
-	s.release = fixture.Payloads()[fixture.OCPImage]
+	s.Release = fixture.Payloads()[fixture.OCPImage]
 	for _, source := range tuning {
-		s.pool.Spec.TuningConfig = append(s.pool.Spec.TuningConfig, w.configMap(source[0], "tuning", source[1]))
+		s.Pool.Spec.TuningConfig = append(s.Pool.Spec.TuningConfig, w.configMap(source[0], "tuning", source[1]))
 	}
 	for _, source := range configuration {
-		s.pool.Spec.Config = append(s.pool.Spec.Config, w.configMap(source[0], "config", source[1]))
+		s.Pool.Spec.Config = append(s.Pool.Spec.Config, w.configMap(source[0], "config", source[1]))
 	}
 	return w, s
 }
@@ -140,7 +142,7 @@ func TestMirroredConfigs(t *testing.T) {
 	}
 	t.Run("When the generated ConfigMaps cannot be listed, it should return an error", func(t *testing.T) {
 		w, s := tuningPass(t, nil, nil)
-		w.Reconciler.Client = answering(w.client, "list v1.ConfigMapList .*", testenv.ErrRefused)
+		w.Reconciler.Client = scopetest.Answering(w.client, "list v1.ConfigMapList .*", testenv.ErrRefused)
 		_, err := w.mirroredConfigs(t.Context(), s)
 		w.Expect(err).To(MatchError(testenv.ErrRefused))
 	})
@@ -149,7 +151,7 @@ func TestMirroredConfigs(t *testing.T) {
 // TestHandOver checks that ConfigMaps that are no longer desired are deleted, and that those of another pool stay.
 func TestHandOver(t *testing.T) {
 	owned := func(c *corev1.ConfigMap, owner, pool string) *corev1.ConfigMap {
-		annotate(c, hyperv1.NodePoolAnnotation, owner)
+		scope.Annotate(c, hyperv1.NodePoolAnnotation, owner)
 		c.Labels[hyperv1.NodePoolAnnotation] = pool
 		return c
 	}
@@ -179,7 +181,7 @@ func TestHandOver(t *testing.T) {
 				owned(handed("of-one-with-its-label", nil, tunedLabel), "clusters/another", "demo"), owned(handed("made-by-tuning", nil, tunedGeneratedLabel), "clusters/demo", "demo"))
 			w.Reconciler.Client = w.client
 			if tc.answers != "" {
-				w.Reconciler.Client = answering(w.client, tc.answers, tc.with)
+				w.Reconciler.Client = scopetest.Answering(w.client, tc.answers, tc.with)
 			}
 			err := w.handOver(t.Context(), s, []*corev1.ConfigMap{handed("tuned-demo", data, tunedLabel), handed("fast-demo", data, performanceProfileLabel)})
 			if tc.fails {
@@ -208,7 +210,7 @@ func TestHandOver(t *testing.T) {
 func TestReconcileTuning(t *testing.T) {
 	const valid, config = "ValidTuningConfig", "ValidMachineConfig"
 	for name, tc := range map[string]struct {
-		before    func(*world, *scope)
+		before    func(*world, *reconciliation)
 		condition string
 		want      metav1.Condition
 		result    ctrl.Result
@@ -217,27 +219,27 @@ func TestReconcileTuning(t *testing.T) {
 	}{
 		"When the tuning is valid, it should write the ConfigMaps": {condition: valid, want: metav1.Condition{Status: "True", Reason: "AsExpected"}, found: []string{"pods-demo", "tuned-demo"}},
 		"When the release is Kubernetes, it should set no condition and write nothing": {
-			before: func(_ *world, s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }, condition: valid},
+			before: func(_ *world, s *reconciliation) { s.Release = fixture.Payloads()[fixture.ReleaseImage] }, condition: valid},
 		"When the tuning is invalid, it should report why and retry": {
-			before: func(_ *world, s *scope) { s.pool.Spec.TuningConfig[0].Name = "nowhere" }, condition: valid,
+			before: func(_ *world, s *reconciliation) { s.Pool.Spec.TuningConfig[0].Name = "nowhere" }, condition: valid,
 			want: metav1.Condition{Status: "False", Reason: "ValidationFailed"}, result: ctrl.Result{RequeueAfter: releaseRetry}, err: phase.ErrStop},
 		"When the configuration is invalid, it should report why and retry": {
-			before: func(_ *world, s *scope) { s.pool.Spec.Config[0].Name = "nowhere" }, condition: config,
+			before: func(_ *world, s *reconciliation) { s.Pool.Spec.Config[0].Name = "nowhere" }, condition: config,
 			want: metav1.Condition{Status: "False", Reason: "ValidationFailed"}, result: ctrl.Result{RequeueAfter: releaseRetry}, err: phase.ErrStop},
 		"When the MachineDeployment cannot be read, it should return an error": {
-			before: func(w *world, s *scope) {
-				s.pool.Spec.TuningConfig[0].Name = "nowhere"
-				w.Reconciler.Client = answering(w.client, "get .*MachineDeployment .*", testenv.ErrRefused)
+			before: func(w *world, s *reconciliation) {
+				s.Pool.Spec.TuningConfig[0].Name = "nowhere"
+				w.Reconciler.Client = scopetest.Answering(w.client, "get .*MachineDeployment .*", testenv.ErrRefused)
 			}, condition: valid, want: metav1.Condition{Status: "False", Reason: "ValidationFailed"}, result: ctrl.Result{RequeueAfter: releaseRetry}, err: testenv.ErrRefused},
 		"When a ConfigMap cannot be written, it should return an error": {
-			before: func(w *world, _ *scope) {
-				w.Reconciler.Client = answering(w.client, "create v1.ConfigMap .*/tuned-demo", testenv.ErrRefused)
+			before: func(w *world, _ *reconciliation) {
+				w.Reconciler.Client = scopetest.Answering(w.client, "create v1.ConfigMap .*/tuned-demo", testenv.ErrRefused)
 			},
 			condition: valid, want: metav1.Condition{Status: "True", Reason: "AsExpected"}, err: testenv.ErrRefused, found: []string{"pods-demo"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := tuningPass(t, [][2]string{{"one", tuned("a")}}, [][2]string{{"pods", kubeletDocument}})
-			s.accept(valid, "as before")
+			s.SetTrue(valid, "as before")
 			if tc.before != nil {
 				tc.before(w, s)
 			}
@@ -248,12 +250,12 @@ func TestReconcileTuning(t *testing.T) {
 			} else {
 				w.Expect(err).NotTo(HaveOccurred())
 			}
-			got := s.conditions[tc.condition]
+			got := s.Conditions[tc.condition]
 			w.Expect([]any{got.Status, got.Reason}).To(Equal([]any{tc.want.Status, tc.want.Reason}))
 			w.Expect(got.Message).NotTo(Equal("as before"))
 			if tc.result != (ctrl.Result{}) {
-				w.Expect(s.conditions["Ready"].Reason).To(Equal("ValidationFailed"))
-				w.Expect(s.conditions["Ready"].Message).To(HaveSuffix(got.Message))
+				w.Expect(s.Conditions["Ready"].Reason).To(Equal("ValidationFailed"))
+				w.Expect(s.Conditions["Ready"].Message).To(HaveSuffix(got.Message))
 			}
 			list := &corev1.ConfigMapList{}
 			w.Expect(w.client.List(t.Context(), list, client.InNamespace(w.hosted()))).To(Succeed())

@@ -16,21 +16,21 @@ import (
 )
 
 // validateAutoscaling reports whether the autoscaler sets the number of machines.
-func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Result, error) {
-	scaling := s.pool.Spec.AutoScaling
+func (r *Reconciler) validateAutoscaling(_ context.Context, s *reconciliation) (ctrl.Result, error) {
+	scaling := s.Pool.Spec.AutoScaling
 	conditionType := hyperv1.NodePoolAutoscalingEnabledConditionType
 	_, _, err := s.marksOfNode()
 	switch {
 	case scaling == nil:
-		s.reject(conditionType, hyperv1.AsExpectedReason, "Autoscaling is off: spec.replicas sets the number of machines")
-	case scalingMin(s.pool) == 0 && !s.traits().ScalesFromZero:
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
-			"spec.autoScaling.min is 0, but platform %s cannot scale from zero: set it to 1 or more; until then, 1 is used", s.pool.Spec.Platform.Type))
+		s.SetFalse(conditionType, hyperv1.AsExpectedReason, "Autoscaling is off: spec.replicas sets the number of machines")
+	case scalingMin(s.Pool) == 0 && !s.Traits().ScalesFromZero:
+		s.SetFalse(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"spec.autoScaling.min is 0, but platform %s cannot scale from zero: set it to 1 or more; until then, 1 is used", s.Pool.Spec.Platform.Type))
 	case err != nil:
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+		s.SetFalse(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
 			"The autoscaler gets no labels and taints of this pool's nodes: %v", err))
 	default:
-		s.accept(conditionType, fmt.Sprintf("The autoscaler keeps between %d and %d machines", scalingMin(s.pool), scaling.Max))
+		s.SetTrue(conditionType, fmt.Sprintf("The autoscaler keeps between %d and %d machines", scalingMin(s.Pool), scaling.Max))
 	}
 	return ctrl.Result{}, nil
 }
@@ -40,24 +40,24 @@ const autoscalerTag = "cluster-autoscaler"
 
 // validateAutoscaler reports that the release has no autoscaler although the pool needs one. The autoscaler comes from
 // the cluster's payload, which is the pool's payload or a newer one of the same distribution.
-func (s *scope) validateAutoscaler() {
-	_, inPayload := s.release.ComponentImage(autoscalerTag)
-	if s.pool.Spec.AutoScaling == nil || inPayload || s.hc.Annotations[hyperv1.ClusterAutoscalerImage] != "" {
+func (s *reconciliation) validateAutoscaler() {
+	_, inPayload := s.Release.ComponentImage(autoscalerTag)
+	if s.Pool.Spec.AutoScaling == nil || inPayload || s.HC.Annotations[hyperv1.ClusterAutoscalerImage] != "" {
 		return
 	}
-	s.reject(hyperv1.NodePoolAutoscalingEnabledConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+	s.SetFalse(hyperv1.NodePoolAutoscalingEnabledConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
 		"The release %s brings no %s, so nothing changes the number of machines: name an image in the annotation %s of the HostedCluster, or set spec.replicas",
-		s.release.Version(), autoscalerTag, hyperv1.ClusterAutoscalerImage))
+		s.Release.Version(), autoscalerTag, hyperv1.ClusterAutoscalerImage))
 }
 
 // validateManagement checks the update settings of machines.
-func (r *Reconciler) validateManagement(_ context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) validateManagement(_ context.Context, s *reconciliation) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolUpdateManagementEnabledConditionType
-	if why := managementFault(s.pool.Spec.Management); why != "" {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, why)
+	if why := managementFault(s.Pool.Spec.Management); why != "" {
+		s.SetFalse(conditionType, hyperv1.NodePoolValidationFailedReason, why)
 		return ctrl.Result{}, phase.ErrStop
 	}
-	s.accept(conditionType, fmt.Sprintf("Machines are updated by %s", s.pool.Spec.Management.UpgradeType))
+	s.SetTrue(conditionType, fmt.Sprintf("Machines are updated by %s", s.Pool.Spec.Management.UpgradeType))
 	return ctrl.Result{}, nil
 }
 
@@ -78,15 +78,15 @@ func managementFault(management hyperv1.NodePoolManagement) string {
 }
 
 // reconcilePlatform checks the pool's platform settings.
-func (r *Reconciler) reconcilePlatform(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.platformServed {
-		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
-			"This operator cannot make machines of platform %s: %s", s.pool.Spec.Platform.Type, r.Platforms.Why(s.pool.Spec.Platform.Type)))
+func (r *Reconciler) reconcilePlatform(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
+	if !s.PlatformServed {
+		s.SetFalse(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"This operator cannot make machines of platform %s: %s", s.Pool.Spec.Platform.Type, r.Platforms.Why(s.Pool.Spec.Platform.Type)))
 		return ctrl.Result{}, phase.ErrStop
 	}
-	if s.pool.Spec.Platform.Type != s.hc.Spec.Platform.Type {
-		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
-			"spec.platform.type is %s but the HostedCluster's is %s: they must be the same", s.pool.Spec.Platform.Type, s.hc.Spec.Platform.Type))
+	if s.Pool.Spec.Platform.Type != s.HC.Spec.Platform.Type {
+		s.SetFalse(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"spec.platform.type is %s but the HostedCluster's is %s: they must be the same", s.Pool.Spec.Platform.Type, s.HC.Spec.Platform.Type))
 		return ctrl.Result{}, phase.ErrStop
 	}
 	if err := s.validatePlatform(); err != nil {
@@ -96,40 +96,40 @@ func (r *Reconciler) reconcilePlatform(ctx context.Context, s *scope) (ctrl.Resu
 	if err != nil {
 		return result, err
 	}
-	if why := architectureFault(s.pool, s.hc, s.traits()); why != "" {
-		s.reject(hyperv1.NodePoolValidArchPlatform, hyperv1.NodePoolInvalidArchPlatform, why)
+	if why := architectureFault(s.Pool, s.HC, s.Traits()); why != "" {
+		s.SetFalse(hyperv1.NodePoolValidArchPlatform, hyperv1.NodePoolInvalidArchPlatform, why)
 		return result, phase.ErrStop
 	}
-	s.accept(hyperv1.NodePoolValidArchPlatform, hyperv1.AllIsWellMessage)
+	s.SetTrue(hyperv1.NodePoolValidArchPlatform, hyperv1.AllIsWellMessage)
 	return result, nil
 }
 
 // checkIdentity rejects a pool whose credentials belong to another platform account than the cluster's.
-func (r *Reconciler) checkIdentity(ctx context.Context, s *scope) (ctrl.Result, error) {
-	checker, ok := s.platform.(platform.IdentityChecker)
+func (r *Reconciler) checkIdentity(ctx context.Context, s *reconciliation) (ctrl.Result, error) {
+	checker, ok := s.Platform.(platform.IdentityChecker)
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	why, again, err := checker.CheckIdentity(ctx, r.Client, s.view())
+	why, again, err := checker.CheckIdentity(ctx, r.Client, s.View())
 	result := ctrl.Result{RequeueAfter: again}
 	if err != nil || why == "" {
 		return result, err
 	}
-	s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, why)
+	s.SetFalse(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, why)
 	return result, phase.ErrStop
 }
 
 // validatePlatform lets the plugin validate the pool. It is called before the payload is known, once it is known, and
 // once the operating system stream is chosen.
-func (s *scope) validatePlatform() error {
-	err := s.platform.ValidateNodePool(s.view())
+func (s *reconciliation) validatePlatform() error {
+	err := s.Platform.ValidateNodePool(s.View())
 	var fault *platform.Fault
 	if err != nil && !errors.As(err, &fault) {
-		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		s.SetFalse(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return phase.ErrStop
 	}
 	s.reportFault(fault)
-	s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.AllIsWellMessage)
+	s.SetTrue(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.AllIsWellMessage)
 	if fault != nil {
 		return phase.ErrStop
 	}
@@ -138,16 +138,16 @@ func (s *scope) validatePlatform() error {
 
 // reportFault sets the conditions for what the platform waits for and for what it found, and clears the others. Without
 // the payload, the findings are not known yet.
-func (s *scope) reportFault(fault *platform.Fault) {
+func (s *reconciliation) reportFault(fault *platform.Fault) {
 	if fault != nil {
-		s.reject(fault.Condition, fault.Reason, fault.Message)
+		s.SetFalse(fault.Condition, fault.Reason, fault.Message)
 	}
-	if s.release == nil {
+	if s.Release == nil {
 		return
 	}
 	found := map[string]string{}
-	if finder, ok := s.platform.(platform.Finder); ok {
-		for _, finding := range finder.Findings(s.view()) {
+	if finder, ok := s.Platform.(platform.Finder); ok {
+		for _, finding := range finder.Findings(s.View()) {
 			found[finding.Condition] = finding.Message
 		}
 	}
@@ -156,16 +156,16 @@ func (s *scope) reportFault(fault *platform.Fault) {
 			continue
 		}
 		if message, told := found[conditionType]; told {
-			s.accept(conditionType, message)
+			s.SetTrue(conditionType, message)
 		} else if !s.keeps(conditionType) {
-			s.clear(conditionType)
+			s.Clear(conditionType)
 		}
 	}
 }
 
 // keeps reports whether reportFault must keep a condition, because the platform's ImageKeeper sets it later.
-func (s *scope) keeps(conditionType string) bool {
-	_, keeper := s.platform.(platform.ImageKeeper)
+func (s *reconciliation) keeps(conditionType string) bool {
+	_, keeper := s.Platform.(platform.ImageKeeper)
 	return keeper && conditionType == hyperv1.NodePoolValidPlatformImageType
 }
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
@@ -21,8 +21,8 @@ import (
 )
 
 // said returns the status and the reason of a condition.
-func said(s *scope, conditionType string) string {
-	c := s.conditions[conditionType]
+func said(s *reconciliation, conditionType string) string {
+	c := s.Conditions[conditionType]
 	return string(c.Status) + " " + c.Reason
 }
 
@@ -49,20 +49,20 @@ func TestAutoscalingSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.pool.Spec.Platform.Type, s.pool.Spec.AutoScaling = tc.platform, tc.scaling
+			s.Pool.Spec.Platform.Type, s.Pool.Spec.AutoScaling = tc.platform, tc.scaling
 			if tc.annotation != "" {
-				annotate(s.hc, hyperv1.ClusterAutoscalerImage, tc.annotation)
+				scope.Annotate(s.HC, hyperv1.ClusterAutoscalerImage, tc.annotation)
 			}
 			components := map[string]string{}
 			for _, component := range tc.components {
 				components[component] = "registry.example/" + component
 			}
-			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: components})
+			s.Release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: components})
 			result, err := (&Reconciler{}).validateAutoscaling(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result).To(BeZero())
 			g.Expect(said(s, "AutoscalingEnabled")).To(Equal(tc.phase))
-			g.Expect(s.conditions["AutoscalingEnabled"].Message).To(ContainSubstring(tc.message))
+			g.Expect(s.Conditions["AutoscalingEnabled"].Message).To(ContainSubstring(tc.message))
 			s.validateAutoscaler()
 			g.Expect(said(s, "AutoscalingEnabled")).To(Equal(tc.payload))
 		})
@@ -72,12 +72,12 @@ func TestAutoscalingSaid(t *testing.T) {
 // TestAutoscalingOfUnwritableTaints checks what the pool reports about taints that it does not write.
 func TestAutoscalingOfUnwritableTaints(t *testing.T) {
 	g, s := NewWithT(t), pass()
-	s.pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
-	s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own:NoSchedule,b", Effect: "NoSchedule"}}
+	s.Pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+	s.Pool.Spec.Taints = []hyperv1.Taint{{Key: "own:NoSchedule,b", Effect: "NoSchedule"}}
 	_, err := (&Reconciler{}).validateAutoscaling(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(said(s, "AutoscalingEnabled")).To(Equal("False ValidationFailed"))
-	g.Expect(s.conditions["AutoscalingEnabled"].Message).To(ContainSubstring("spec.taints has a key that is not a valid label key"))
+	g.Expect(s.Conditions["AutoscalingEnabled"].Message).To(ContainSubstring("spec.taints has a key that is not a valid label key"))
 }
 
 // TestManagementSaid checks that invalid settings end the reconcile.
@@ -87,43 +87,43 @@ func TestManagementSaid(t *testing.T) {
 	g.Expect(err).To(MatchError(phase.ErrStop))
 	g.Expect(result).To(BeZero())
 	g.Expect(said(s, "UpdateManagementEnabled")).To(Equal("False ValidationFailed"))
-	g.Expect(s.conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("spec.management.replace is missing"))
-	s.pool.Spec.Management.Replace = &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}
+	g.Expect(s.Conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("spec.management.replace is missing"))
+	s.Pool.Spec.Management.Replace = &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}
 	_, err = (&Reconciler{}).validateManagement(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(said(s, "UpdateManagementEnabled")).To(Equal("True AsExpected"))
-	g.Expect(s.conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("Replace"))
+	g.Expect(s.Conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("Replace"))
 }
 
 // TestPlatformSaid checks the validation of the pool's platform settings.
 func TestPlatformSaid(t *testing.T) {
 	const valid, arch = "ValidPlatformConfig", "ValidArchPlatform"
 	for name, tc := range map[string]struct {
-		change func(*scope)
+		change func(*reconciliation)
 		err    error
 		want   map[string]string
 		// says is part of the message of the false condition.
 		says string
 	}{
 		"When all settings are valid, it should report true": {want: map[string]string{valid: "True AsExpected", arch: "True AsExpected"}},
-		"When the platform is not supported, it should report the supported ones": {change: func(s *scope) { s.platformServed, s.pool.Spec.Platform.Type = false, "AWS" },
+		"When the platform is not supported, it should report the supported ones": {change: func(s *reconciliation) { s.PlatformServed, s.Pool.Spec.Platform.Type = false, "AWS" },
 			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "AWS: use one of [None]"},
-		"When the cluster has another platform, it should report it": {change: func(s *scope) { s.hc.Spec.Platform.Type = "AWS" },
+		"When the cluster has another platform, it should report it": {change: func(s *reconciliation) { s.HC.Spec.Platform.Type = "AWS" },
 			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "the HostedCluster's is AWS"},
-		"When the platform rejects the pool, it should report why": {change: func(s *scope) { s.platform = &faulty{fault: errors.New("no such zone")} },
+		"When the platform rejects the pool, it should report why": {change: func(s *reconciliation) { s.Platform = &faulty{fault: errors.New("no such zone")} },
 			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "no such zone"},
 		"When the platform waits for a resource, it should report which one": {
-			change: func(s *scope) {
-				s.platform = &faulty{fault: &platform.Fault{Condition: "ValidPlatformImage", Reason: "NoImage", Message: "none yet"}}
+			change: func(s *reconciliation) {
+				s.Platform = &faulty{fault: &platform.Fault{Condition: "ValidPlatformImage", Reason: "NoImage", Message: "none yet"}}
 			},
 			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", "ValidPlatformImage": "False NoImage"}, says: "none yet"},
-		"When the platform does not support the architecture, it should report it": {change: func(s *scope) { s.pool.Spec.Arch = "s390x" },
+		"When the platform does not support the architecture, it should report it": {change: func(s *reconciliation) { s.Pool.Spec.Arch = "s390x" },
 			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", arch: "False InvalidArchPlatform"}, says: "s390x is not supported on platform None"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.platform, s.platformServed = none.Platform{}, true
-			s.pool.Spec.Platform.Type, s.hc.Spec.Platform.Type = "None", "None"
+			s.Platform, s.PlatformServed = none.Platform{}, true
+			s.Pool.Spec.Platform.Type, s.HC.Spec.Platform.Type = "None", "None"
 			if tc.change != nil {
 				tc.change(s)
 			}
@@ -136,7 +136,7 @@ func TestPlatformSaid(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			got := map[string]string{}
-			for conditionType, c := range s.conditions {
+			for conditionType, c := range s.Conditions {
 				got[conditionType] = said(s, conditionType)
 				if c.Status == metav1.ConditionFalse {
 					g.Expect(c.Message).To(ContainSubstring(tc.says))
@@ -191,14 +191,14 @@ func TestReportFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.platform = tc.platform
+			s.Platform = tc.platform
 			if tc.unknown {
-				s.release = nil
+				s.Release = nil
 			}
 			s.reportFault(tc.fault)
-			g.Expect(s.cleared).To(Equal(tc.cleared))
+			g.Expect(s.Cleared).To(Equal(tc.cleared))
 			got := map[string]string{}
-			for conditionType := range s.conditions {
+			for conditionType := range s.Conditions {
 				got[conditionType] = said(s, conditionType)
 			}
 			g.Expect(got).To(Equal(tc.want))

@@ -212,21 +212,21 @@ func (f *faulty) ValidateNodePool(platform.Pool) error { return f.fault }
 func TestValidatePlatformFault(t *testing.T) {
 	g := NewWithT(t)
 	pool := &hyperv1.NodePool{Status: hyperv1.NodePoolStatus{Conditions: []hyperv1.NodePoolCondition{{Type: "ValidPlatformImage", Status: "False"}}}}
-	s := newScope(pool)
+	s := newReconciliation(pool)
 	waiting := &faulty{fault: &platform.Fault{Condition: "ValidPlatformImage", Reason: "ValidationFailed", Message: "no image"}}
-	s.platform = waiting
+	s.Platform = waiting
 	g.Expect(s.validatePlatform()).To(MatchError(phase.ErrStop))
-	g.Expect(s.conditions["ValidPlatformImage"].Message).To(Equal("no image"))
-	g.Expect(s.conditions["ValidPlatformConfig"].Status).To(Equal(metav1.ConditionTrue), "nothing is wrong with the settings")
-	g.Expect(s.cleared).To(BeEmpty())
+	g.Expect(s.Conditions["ValidPlatformImage"].Message).To(Equal("no image"))
+	g.Expect(s.Conditions["ValidPlatformConfig"].Status).To(Equal(metav1.ConditionTrue), "nothing is wrong with the settings")
+	g.Expect(s.Cleared).To(BeEmpty())
 
-	s = newScope(pool)
-	s.platform, waiting.fault = waiting, nil
+	s = newReconciliation(pool)
+	s.Platform, waiting.fault = waiting, nil
 	g.Expect(s.validatePlatform()).To(Succeed())
-	g.Expect(s.cleared).To(BeEmpty(), "the payload is not known: what was said last stays")
-	s.release = fixture.Payloads()[fixture.ReleaseImage]
+	g.Expect(s.Cleared).To(BeEmpty(), "the payload is not known: what was said last stays")
+	s.Release = fixture.Payloads()[fixture.ReleaseImage]
 	g.Expect(s.validatePlatform()).To(Succeed())
-	g.Expect(s.cleared).To(ContainElement("ValidPlatformImage"))
+	g.Expect(s.Cleared).To(ContainElement("ValidPlatformImage"))
 }
 
 // finding is a platform that finds an image for each pool.
@@ -238,22 +238,22 @@ func (*finding) Findings(p platform.Pool) []platform.Finding {
 
 func TestPlatformFindings(t *testing.T) {
 	g := NewWithT(t)
-	s := newScope(&hyperv1.NodePool{})
-	s.release = fixture.Payloads()[fixture.ReleaseImage]
+	s := newReconciliation(&hyperv1.NodePool{})
+	s.Release = fixture.Payloads()[fixture.ReleaseImage]
 	found := &finding{}
-	s.platform = found
+	s.Platform = found
 	g.Expect(s.validatePlatform()).To(Succeed())
-	s.config.stream = "rhel-10"
+	s.Stream = "rhel-10"
 	g.Expect(s.validatePlatform()).To(Succeed())
-	g.Expect(s.conditions["ValidPlatformImage"].Status).To(Equal(metav1.ConditionTrue))
-	g.Expect(s.conditions["ValidPlatformImage"].Message).To(Equal("image of rhel-10"))
-	g.Expect(s.cleared).NotTo(ContainElement("ValidPlatformImage"))
+	g.Expect(s.Conditions["ValidPlatformImage"].Status).To(Equal(metav1.ConditionTrue))
+	g.Expect(s.Conditions["ValidPlatformImage"].Message).To(Equal("image of rhel-10"))
+	g.Expect(s.Cleared).NotTo(ContainElement("ValidPlatformImage"))
 
 	found.fault = &platform.Fault{Condition: "AWSSecurityGroupAvailable", Reason: "NotReady", Message: "not made yet"}
 	g.Expect(s.validatePlatform()).To(MatchError(phase.ErrStop))
-	g.Expect(s.conditions["AWSSecurityGroupAvailable"].Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(s.conditions["ValidPlatformImage"].Status).To(Equal(metav1.ConditionTrue), "it waits for something else")
+	g.Expect(s.Conditions["AWSSecurityGroupAvailable"].Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(s.Conditions["ValidPlatformImage"].Status).To(Equal(metav1.ConditionTrue), "it waits for something else")
 	found.fault = &platform.Fault{Condition: "ValidPlatformImage", Reason: "ValidationFailed", Message: "no image"}
 	g.Expect(s.validatePlatform()).To(MatchError(phase.ErrStop))
-	g.Expect(s.conditions["ValidPlatformImage"].Message).To(Equal("no image"))
+	g.Expect(s.Conditions["ValidPlatformImage"].Message).To(Equal("no image"))
 }

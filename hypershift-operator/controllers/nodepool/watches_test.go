@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -132,8 +132,8 @@ func TestPoolsOf(t *testing.T) {
 		"When an annotation names no pool, it should reconcile none": {r.poolByAnnotation,
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 				Annotations: map[string]string{hyperv1.NodePoolAnnotation: "nothing"}}}, nil},
-		"When pools cannot be listed, it should reconcile none": {(&Reconciler{Client: answering(c, "list .*", testenv.ErrRefused)}).poolsOfCluster, fixture.HostedCluster("clusters"), nil},
-		"When the namespace cannot be read, it should reconcile none": {(&Reconciler{Client: answering(c, "get .*", testenv.ErrRefused)}).poolsOfConfig,
+		"When pools cannot be listed, it should reconcile none": {(&Reconciler{Client: scopetest.Answering(c, "list .*", testenv.ErrRefused)}).poolsOfCluster, fixture.HostedCluster("clusters"), nil},
+		"When the namespace cannot be read, it should reconcile none": {(&Reconciler{Client: scopetest.Answering(c, "get .*", testenv.ErrRefused)}).poolsOfConfig,
 			config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

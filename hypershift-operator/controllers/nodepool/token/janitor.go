@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package token
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
@@ -38,7 +39,7 @@ func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 
 // ofPool reports whether obj is a token or user-data Secret of a pool.
 func ofPool(obj client.Object) bool {
-	named := strings.HasPrefix(obj.GetName(), tokenPrefix+"-") || strings.HasPrefix(obj.GetName(), userDataPrefix+"-")
+	named := strings.HasPrefix(obj.GetName(), scope.TokenPrefix+"-") || strings.HasPrefix(obj.GetName(), scope.UserDataPrefix+"-")
 	return named && obj.GetAnnotations()[hyperv1.NodePoolAnnotation] != ""
 }
 
@@ -53,7 +54,7 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	}
 	namespace, name, _ := strings.Cut(secret.Annotations[hyperv1.NodePoolAnnotation], "/")
 	pool := &hyperv1.NodePool{}
-	err := j.Client.Get(ctx, ctrlKey(namespace, name), pool)
+	err := j.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pool)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading NodePool %s/%s: %w", namespace, name, err)
 	}

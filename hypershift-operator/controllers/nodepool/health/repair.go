@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package health
 
 import (
 	"cmp"
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/repair"
 	"github.com/openshift/hypershift/support/condition"
@@ -41,46 +42,46 @@ var blind = []string{
 
 // holdRepair removes the repair label from machines that must no longer be replaced. It is an early phase, so it runs
 // even if a later phase stops the reconcile. Only admitRepair permits the replacement of another machine.
-func (r *Reconciler) holdRepair(ctx context.Context, s *scope) (ctrl.Result, error) {
-	mhc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
-	existed, err := r.exists(ctx, mhc)
-	if err != nil || !existed || !s.pool.Spec.Management.AutoRepair {
-		s.clear(hyperv1.NodePoolRepairAllowedConditionType)
-		return ctrl.Result{}, errors.Join(err, r.permit(ctx, s, ""))
+func (h Check) HoldRepair(ctx context.Context) (ctrl.Result, error) {
+	mhc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace(), Name: h.Pool.Name}}
+	existed, err := scope.Exists(ctx, h.Client, mhc)
+	if err != nil || !existed || !h.Pool.Spec.Management.AutoRepair {
+		h.Clear(hyperv1.NodePoolRepairAllowedConditionType)
+		return ctrl.Result{}, errors.Join(err, h.permit(ctx, ""))
 	}
-	decision, err := s.decideRepair(mhc)
+	decision, err := h.decideRepair(mhc)
 	if err != nil {
-		return ctrl.Result{}, errors.Join(err, r.permit(ctx, s, ""))
+		return ctrl.Result{}, errors.Join(err, h.permit(ctx, ""))
 	}
 	before := func(m *clusterv1.Machine) bool { return m.Name == decision.Machine && isAdmitted(m) }
-	if !slices.ContainsFunc(s.machines, before) {
+	if !slices.ContainsFunc(h.Machines, before) {
 		decision.Machine = ""
 	}
-	s.reportRepair(decision)
-	return ctrl.Result{RequeueAfter: decision.After}, r.permit(ctx, s, decision.Machine)
+	h.reportRepair(decision)
+	return ctrl.Result{RequeueAfter: decision.After}, h.permit(ctx, decision.Machine)
 }
 
 // admitRepair lets the health check replace a machine whose failure is its own. It records the repair before it
 // permits the repair.
-func (r *Reconciler) admitRepair(
-	ctx context.Context, s *scope, mhc *clusterv1.MachineHealthCheck,
+func (h Check) admitRepair(
+	ctx context.Context, mhc *clusterv1.MachineHealthCheck,
 ) (ctrl.Result, error) {
-	decision, err := s.decideRepair(mhc)
+	decision, err := h.decideRepair(mhc)
 	if err != nil {
-		return ctrl.Result{}, errors.Join(err, r.permit(ctx, s, ""))
+		return ctrl.Result{}, errors.Join(err, h.permit(ctx, ""))
 	}
-	s.reportRepair(decision)
+	h.reportRepair(decision)
 	if text := decision.History.String(); text != mhc.Annotations[hyperv1.RepairHistoryAnnotation] {
-		if err := upsert.PatchLatest(ctx, r.Client, mhc, func() {
-			annotate(mhc, hyperv1.RepairHistoryAnnotation, text)
+		if err := upsert.PatchLatest(ctx, h.Client, mhc, func() {
+			scope.Annotate(mhc, hyperv1.RepairHistoryAnnotation, text)
 			if text == "" {
 				delete(mhc.Annotations, hyperv1.RepairHistoryAnnotation)
 			}
 		}); err != nil {
-			return ctrl.Result{}, errors.Join(err, r.permit(ctx, s, ""))
+			return ctrl.Result{}, errors.Join(err, h.permit(ctx, ""))
 		}
 	}
-	return ctrl.Result{RequeueAfter: decision.After}, r.permit(ctx, s, decision.Machine)
+	return ctrl.Result{RequeueAfter: decision.After}, h.permit(ctx, decision.Machine)
 }
 
 func isAdmitted(m *clusterv1.Machine) bool {
@@ -90,15 +91,15 @@ func isAdmitted(m *clusterv1.Machine) bool {
 
 // permit labels the machine with the given name, and removes the label from all others. If a machine that failed a
 // health check is healthy again, it is labeled too. Cluster API then checks it again and cancels the replacement.
-func (r *Reconciler) permit(ctx context.Context, s *scope, name string) error {
+func (h Check) permit(ctx context.Context, name string) error {
 	var failures []error
-	for _, m := range s.machines {
+	for _, m := range h.Machines {
 		failed := meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition)
-		permitted := name != "" && m.Name == name || failed && s.ofRepair(m, 0).Healthy
+		permitted := name != "" && m.Name == name || failed && h.ofRepair(m, 0).Healthy
 		if permitted == isAdmitted(m) {
 			continue
 		}
-		failures = append(failures, client.IgnoreNotFound(upsert.Patch(ctx, r.Client, m, func() {
+		failures = append(failures, client.IgnoreNotFound(upsert.Patch(ctx, h.Client, m, func() {
 			if !permitted {
 				delete(m.Labels, hyperv1.RepairAdmittedLabel)
 				return
@@ -111,39 +112,39 @@ func (r *Reconciler) permit(ctx context.Context, s *scope, name string) error {
 
 // reportRepair reports whether a failing machine is replaced, and why not. The condition exists only while a machine
 // fails.
-func (s *scope) reportRepair(decision repair.Decision) {
+func (h Check) reportRepair(decision repair.Decision) {
 	conditionType := hyperv1.NodePoolRepairAllowedConditionType
 	switch {
 	case decision.Machine != "":
-		s.setCondition(condition.True(conditionType, decision.Reason, decision.Message))
+		h.SetCondition(condition.True(conditionType, decision.Reason, decision.Message))
 	case decision.Reason == "" || decision.Reason == hyperv1.NodePoolAsExpectedReason:
-		s.clear(conditionType)
+		h.Clear(conditionType)
 	default:
-		s.reject(conditionType, decision.Reason, decision.Message)
+		h.SetFalse(conditionType, decision.Reason, decision.Message)
 	}
 }
 
 // decideRepair decides which machine the health check may replace. It uses the timeout of the health check.
-func (s *scope) decideRepair(mhc *clusterv1.MachineHealthCheck) (repair.Decision, error) {
+func (h Check) decideRepair(mhc *clusterv1.MachineHealthCheck) (repair.Decision, error) {
 	history, err := repair.Parse(mhc.Annotations[hyperv1.RepairHistoryAnnotation])
 	if err != nil {
 		return repair.Decision{}, fmt.Errorf("MachineHealthCheck %s/%s: %w; remove its annotation %s",
 			mhc.Namespace, mhc.Name, err, hyperv1.RepairHistoryAnnotation)
 	}
-	unready := s.traits().HealthCheck.NodeUnready
+	unready := h.Traits().HealthCheck.NodeUnready
 	for _, c := range mhc.Spec.Checks.UnhealthyNodeConditions {
 		unready = time.Duration(ptr.Deref(c.TimeoutSeconds, 0)) * time.Second
 	}
 	state := repair.State{
-		Now: s.now, History: history, MaxUnhealthy: s.maxUnhealthy(), Provider: s.sharedByProvider(),
-		Paused:  s.paused() || pause.Until(s.hc.Spec.PausedUntil, s.now).Paused,
-		Cluster: s.hc.Status.Conditions, Pool: s.lastConditions(),
+		Now: h.Now, History: history, MaxUnhealthy: h.maxUnhealthy(), Provider: h.sharedByProvider(),
+		Paused:  h.Paused() || pause.Until(h.HC.Spec.PausedUntil, h.Now).Paused,
+		Cluster: h.HC.Status.Conditions, Pool: h.Merged(),
 	}
-	for _, m := range s.machines {
-		state.Machines = append(state.Machines, s.ofRepair(m, unready))
+	for _, m := range h.Machines {
+		state.Machines = append(state.Machines, h.ofRepair(m, unready))
 	}
-	for _, m := range s.neighbors {
-		other := s.ofRepair(m, unready)
+	for _, m := range h.Neighbors {
+		other := h.ofRepair(m, unready)
 		other.OtherPool = true
 		state.Machines = append(state.Machines, other)
 	}
@@ -151,33 +152,23 @@ func (s *scope) decideRepair(mhc *clusterv1.MachineHealthCheck) (repair.Decision
 }
 
 // maxUnhealthy returns the number of machines that the annotation allows to fail. An invalid annotation has no effect.
-func (s *scope) maxUnhealthy() int {
-	for _, text := range []string{s.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy} {
+func (h Check) maxUnhealthy() int {
+	for _, text := range []string{h.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy} {
 		maximum := intstr.Parse(text)
-		if n, err := intstr.GetScaledValueFromIntOrPercent(&maximum, len(s.machines), false); text != "" && err == nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(&maximum, len(h.Machines), false); text != "" && err == nil {
 			return n
 		}
 	}
 	return 0
 }
 
-// lastConditions returns the conditions of this reconcile. For phases that have not run yet, it returns the conditions
-// of the previous reconcile.
-func (s *scope) lastConditions() []metav1.Condition {
-	var all []metav1.Condition
-	for _, c := range mergeConditions(s.pool.Status.Conditions, s) {
-		all = append(all, metav1.Condition{Type: c.Type, Status: metav1.ConditionStatus(c.Status)})
-	}
-	return all
-}
-
-func (s *scope) sharedByProvider() string {
-	adviser, ok := s.platform.(platform.RepairAdviser)
+func (h Check) sharedByProvider() string {
+	adviser, ok := h.Platform.(platform.RepairAdviser)
 	if !ok {
 		return ""
 	}
-	for _, m := range s.machines {
-		if infra := s.infra[m.Spec.InfrastructureRef.Name]; infra != nil {
+	for _, m := range h.Machines {
+		if infra := h.Infra[m.Spec.InfrastructureRef.Name]; infra != nil {
 			if _, shared := adviser.RepairAdvice(infra); shared != "" {
 				return shared
 			}
@@ -188,7 +179,7 @@ func (s *scope) sharedByProvider() string {
 
 // ofRepair describes a machine as an input of repair.Decide. unready is the time after which the health check replaces
 // a machine whose Node is not Ready.
-func (s *scope) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Machine {
+func (h Check) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Machine {
 	of := repair.Machine{
 		Name: m.Name, Zone: cmp.Or(m.Status.FailureDomain, m.Spec.FailureDomain),
 		Joined: m.Status.NodeRef.IsDefined(), Admitted: isAdmitted(m),
@@ -205,12 +196,12 @@ func (s *scope) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Mac
 	failed := meta.FindStatusCondition(m.Status.Conditions, failedCondition)
 	switch {
 	case asked:
-		of.Gone, of.Cause, of.Due = true, clusterv1.MachineHealthCheckHasRemediateAnnotationReason, s.now
+		of.Gone, of.Cause, of.Due = true, clusterv1.MachineHealthCheckHasRemediateAnnotationReason, h.Now
 	case failed != nil && failed.Status == metav1.ConditionTrue:
 		of.Gone, of.Cause = of.Joined, failed.Reason
 		of.Since, of.Due = failed.LastTransitionTime.Time, failed.LastTransitionTime.Time
 	case !of.Joined:
-		s.ofStart(m, &of)
+		h.ofStart(m, &of)
 	case ready == nil: // Cluster API has not checked the Node yet.
 	case ready.Status == metav1.ConditionTrue:
 		of.Healthy, of.Since = true, ready.LastTransitionTime.Time
@@ -220,8 +211,8 @@ func (s *scope) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Mac
 		if !slices.Contains(blind, ready.Reason) {
 			of.Due = of.Since.Add(unready)
 		}
-		if adviser, ok := s.platform.(platform.RepairAdviser); ok {
-			if infra := s.infra[m.Spec.InfrastructureRef.Name]; infra != nil {
+		if adviser, ok := h.Platform.(platform.RepairAdviser); ok {
+			if infra := h.Infra[m.Spec.InfrastructureRef.Name]; infra != nil {
 				of.HostLost, _ = adviser.RepairAdvice(infra)
 			}
 		}
@@ -235,18 +226,18 @@ func (s *scope) ofRepair(m *clusterv1.Machine, unready time.Duration) repair.Mac
 }
 
 // ofStart sets the fields of a machine without a Node. A machine that waits for capacity neither starts nor fails.
-func (s *scope) ofStart(m *clusterv1.Machine, of *repair.Machine) {
+func (h Check) ofStart(m *clusterv1.Machine, of *repair.Machine) {
 	begun := true
-	if infra := s.infra[m.Spec.InfrastructureRef.Name]; infra != nil {
-		begun = !s.platform.MachineStart(infra).Begun.IsZero() || s.now.Sub(m.CreationTimestamp.Time) <= shortWait
+	if infra := h.Infra[m.Spec.InfrastructureRef.Name]; infra != nil {
+		begun = !h.Platform.MachineStart(infra).Begun.IsZero() || h.Now.Sub(m.CreationTimestamp.Time) <= shortWait
 	}
 	from := m.CreationTimestamp.Time
 	if c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineInfrastructureReadyCondition); c != nil &&
 		c.Status == metav1.ConditionTrue && c.LastTransitionTime.After(from) {
 		from = c.LastTransitionTime.Time
 	}
-	end := from.Add(s.nodeStartup())
-	if m.Annotations[clusterv1.MachineSkipRemediationAnnotation] == patienceValue || s.now.Before(end) {
+	end := from.Add(h.NodeStartup())
+	if m.Annotations[clusterv1.MachineSkipRemediationAnnotation] == patienceValue || h.Now.Before(end) {
 		of.Starting = begun
 		return
 	}

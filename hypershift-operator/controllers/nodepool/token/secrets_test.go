@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package token
 
 import (
 	"bytes"
@@ -20,6 +20,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/nodeinput"
@@ -27,12 +29,13 @@ import (
 )
 
 // tokenPass returns an in-memory world and a scope with its configuration.
-func tokenPass(t *testing.T) (*world, *scope) {
+func tokenPass(t *testing.T) (*world, *Secrets) {
 	t.Helper()
-	w, s := fleet(t)
-	s.config.raw, s.config.format, s.config.trustBundle = "documents", hyperv1.UserDataIgnition, "PEM"
-	s.pullSecret, s.ignitionCA = []byte(`{"auths":{}}`), []byte("CA")
-	s.hc.Status.IgnitionEndpoint = "ignition.example:443"
+	w, s := inMemory(t), pass()
+	s.Client = w.server
+	s.Config.Raw, s.Config.Format, s.Config.TrustBundle = "documents", hyperv1.UserDataIgnition, "PEM"
+	s.PullSecret, s.IgnitionCA = []byte(`{"auths":{}}`), []byte("CA")
+	s.HC.Status.IgnitionEndpoint = "ignition.example:443"
 	return w, s
 }
 
@@ -40,17 +43,16 @@ func tokenPass(t *testing.T) (*world, *scope) {
 func TestReconcileToken(t *testing.T) {
 	t.Run("When a pool has a configuration, it should create the token and user-data Secrets and their Roles", func(t *testing.T) {
 		w, s := tokenPass(t)
-		result, err := w.reconcileToken(t.Context(), s)
+		name, result, err := s.Reconcile(t.Context())
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(BeZero())
-		w.Expect(s.userData).To(Equal("user-data-demo-wanted"))
-		token, userData := w.secret("token-demo-wanted"), w.secret(s.userData)
-		w.Expect(s.token.Data).To(Equal(token.Data))
+		w.Expect(name).To(Equal("user-data-demo-wanted"))
+		token, userData := w.secret("token-demo-wanted"), w.secret(name)
 		w.Expect(string(token.Data["release"])).To(Equal(fixture.ReleaseImage))
 		w.Expect(userData.Annotations).To(Equal(map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}))
 		w.Expect(userData.Type).To(Equal(corev1.SecretTypeOpaque))
-		w.Expect(s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Reason).To(Equal(waitingForIgnitionServer))
-		w.Expect(s.conditions[hyperv1.NodePoolReachedIgnitionEndpoint].Status).To(Equal(metav1.ConditionFalse))
+		w.Expect(s.Conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Reason).To(Equal(waitingForIgnitionServer))
+		w.Expect(s.Conditions[hyperv1.NodePoolReachedIgnitionEndpoint].Status).To(Equal(metav1.ConditionFalse))
 		for name, who := range map[string]struct {
 			account string
 			verbs   []string
@@ -58,9 +60,9 @@ func TestReconcileToken(t *testing.T) {
 			token.Name:    {"ignition-server", []string{"get", "update", "patch", "delete"}},
 			userData.Name: {"capi-provider", []string{"get"}},
 		} {
-			role, binding := look(w, &rbacv1.Role{}, name), look(w, &rbacv1.RoleBinding{}, name)
+			role, binding := scopetest.Read(w.t, w.server, &rbacv1.Role{}, name), scopetest.Read(w.t, w.server, &rbacv1.RoleBinding{}, name)
 			w.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: who.verbs}}))
-			w.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.hosted(), Name: who.account}}))
+			w.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: fixture.Hosted("clusters"), Name: who.account}}))
 		}
 	})
 	for _, refused := range []string{
@@ -69,18 +71,18 @@ func TestReconcileToken(t *testing.T) {
 	} {
 		t.Run("When the server refuses to "+refused+", it should return the error and no name of user-data", func(t *testing.T) {
 			w, s := tokenPass(t)
-			w.Reconciler.Client = answering(w.client, refused, testenv.ErrRefused)
-			_, err := w.reconcileToken(t.Context(), s)
+			s.Client = scopetest.Answering(w.server, refused, testenv.ErrRefused)
+			name, _, err := s.Reconcile(t.Context())
 			w.Expect(err).To(MatchError(testenv.ErrRefused))
-			w.Expect(s.userData).To(BeEmpty())
+			w.Expect(name).To(BeEmpty())
 		})
 	}
 	t.Run("When the user-data is too large for machines, it should return an error", func(t *testing.T) {
 		w, s := tokenPass(t)
-		s.config.format, s.ignitionCA = hyperv1.UserDataCloudConfig, bytes.Repeat([]byte("C"), 16<<10)
-		_, err := w.reconcileToken(t.Context(), s)
+		s.Config.Format, s.IgnitionCA = hyperv1.UserDataCloudConfig, bytes.Repeat([]byte("C"), 16<<10)
+		_, _, err := s.Reconcile(t.Context())
 		w.Expect(err).To(MatchError(ContainSubstring("16 KiB")))
-		w.Expect(w.gone(&corev1.Secret{}, ctrlKey(w.hosted(), "user-data-demo-wanted"))).To(BeTrue())
+		w.Expect(scopetest.Find(t, w.server, &corev1.Secret{}, "user-data-demo-wanted")).To(BeNil())
 	})
 }
 
@@ -98,11 +100,11 @@ func TestShapeToken(t *testing.T) {
 		return all
 	}
 	const madeAt, reached = "hypershift.openshift.io/last-token-generation-time", "hypershift.openshift.io/ignition-reached"
-	now := pass().now.Format(time.RFC3339Nano)
+	now := pass().Now.Format(time.RFC3339Nano)
 	fresh := map[string]string{"release": "new", "config": "new", "pull-secret-hash": "new", "additional-trust-bundle-hash": "new", "hc-configuration-hash": "new"}
 	for name, tc := range map[string]struct {
 		token       corev1.Secret
-		scope       func(*scope)
+		scope       func(*Secrets)
 		data        map[string]string
 		annotations map[string]string
 		kind        corev1.SecretType
@@ -120,18 +122,18 @@ func TestShapeToken(t *testing.T) {
 			token: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"hypershift.openshift.io/ignition-token-expiration-timestamp": "soon", "their": "own"}}},
 			data:  fresh, annotations: annotations(madeAt, now, "their", "own"), kind: "Opaque"},
 		"When the cluster was restored from a backup, it should mark its machines as having reached ignition": {
-			scope: func(s *scope) { annotate(s.hc, hyperv1.HostedClusterRestoredFromBackupAnnotation, "") },
+			scope: func(s *Secrets) { scope.Annotate(s.HC, hyperv1.HostedClusterRestoredFromBackupAnnotation, "") },
 			data:  fresh, annotations: annotations(madeAt, now, reached, "True"), kind: "Opaque"},
-		"When machines use cloud-config, it should set the user-data format": {scope: func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig },
+		"When machines use cloud-config, it should set the user-data format": {scope: func(s *Secrets) { s.Config.Format = hyperv1.UserDataCloudConfig },
 			data: fresh, annotations: annotations(madeAt, now, "hypershift.openshift.io/user-data-format", "CloudConfig"), kind: "Opaque"},
-		"When the architecture is not amd64, it should set the architecture": {scope: func(s *scope) { s.pool.Spec.Arch = "arm64" },
+		"When the architecture is not amd64, it should set the architecture": {scope: func(s *Secrets) { s.Pool.Spec.Arch = "arm64" },
 			data: fresh, annotations: annotations(madeAt, now, "hypershift.openshift.io/node-architecture", "arm64"), kind: "Opaque"},
-		"When the architecture is amd64, it should not set the architecture": {scope: func(s *scope) { s.pool.Spec.Arch = "amd64" },
+		"When the architecture is amd64, it should not set the architecture": {scope: func(s *Secrets) { s.Pool.Spec.Arch = "amd64" },
 			data: fresh, annotations: annotations(madeAt, now), kind: "Opaque"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, token := NewWithT(t), pass(), tc.token.DeepCopy()
-			s.config.format, s.now = hyperv1.UserDataIgnition, s.now.In(time.FixedZone("elsewhere", 3600))
+			s.Config.Format, s.Now = hyperv1.UserDataIgnition, s.Now.In(time.FixedZone("elsewhere", 3600))
 			if tc.scope != nil {
 				tc.scope(s)
 			}
@@ -174,11 +176,11 @@ func TestReportReached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
-			s.pool.Spec.Management.UpgradeType, s.pool.Status.Conditions = tc.upgrade, tc.before
-			s.token = &corev1.Secret{}
-			annotate(s.token, "hypershift.openshift.io/ignition-reached", tc.annotation)
-			s.reportReached()
-			got := s.conditions["ReachedIgnitionEndpoint"]
+			s.Pool.Spec.Management.UpgradeType, s.Pool.Status.Conditions = tc.upgrade, tc.before
+			token := &corev1.Secret{}
+			scope.Annotate(token, "hypershift.openshift.io/ignition-reached", tc.annotation)
+			s.reportReached(token)
+			got := s.Conditions["ReachedIgnitionEndpoint"]
 			g.Expect(got.Message).NotTo(BeEmpty())
 			g.Expect([]any{got.Status, got.Reason}).To(Equal([]any{tc.want.Status, tc.want.Reason}))
 		})
@@ -201,14 +203,14 @@ func TestWriteUserData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := tokenPass(t)
-			token := s.secret(tokenPrefix, "other")
+			token := s.Secret(scope.TokenPrefix, "other")
 			token.Data = map[string][]byte{"token": []byte("bearer")}
-			annotate(token, hyperv1.MachineTokensAnnotation, tc.tokens)
+			scope.Annotate(token, hyperv1.MachineTokensAnnotation, tc.tokens)
 			if tc.before != nil {
-				tc.before.Namespace, tc.before.Name = w.hosted(), "user-data-demo-other"
-				fixture.Create(t, w.client, tc.before)
+				tc.before.Namespace, tc.before.Name = fixture.Hosted("clusters"), "user-data-demo-other"
+				fixture.Create(t, w.server, tc.before)
 			}
-			name, err := w.writeUserData(t.Context(), s, "other", token)
+			name, err := s.writeUserData(t.Context(), "other", token)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(name).To(Equal("user-data-demo-other"))
 			want, err := s.firstBoot("other", token)
@@ -227,20 +229,20 @@ func TestWriteUserData(t *testing.T) {
 
 // TestUserDataFails checks that a failed write returns no name with which machines could be created.
 func TestUserDataFails(t *testing.T) {
-	for name, fail := range map[string]func(*world, *scope, *corev1.Secret){
-		"When the user-data cannot be generated, it should return no Secret name": func(_ *world, s *scope, token *corev1.Secret) {
-			s.ignitionCA = bytes.Repeat([]byte("C"), 16<<10)
-			annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, "CloudConfig")
+	for name, fail := range map[string]func(*world, *Secrets, *corev1.Secret){
+		"When the user-data cannot be generated, it should return no Secret name": func(_ *world, s *Secrets, token *corev1.Secret) {
+			s.IgnitionCA = bytes.Repeat([]byte("C"), 16<<10)
+			scope.Annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, "CloudConfig")
 		},
-		"When the Secret cannot be written, it should return no Secret name": func(w *world, _ *scope, _ *corev1.Secret) {
-			w.Reconciler.Client = answering(w.client, "create v1.Secret .*", testenv.ErrRefused)
+		"When the Secret cannot be written, it should return no Secret name": func(w *world, s *Secrets, _ *corev1.Secret) {
+			s.Client = scopetest.Answering(w.server, "create v1.Secret .*", testenv.ErrRefused)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := tokenPass(t)
 			token := &corev1.Secret{}
 			fail(w, s, token)
-			userData, err := w.writeUserData(t.Context(), s, "wanted", token)
+			userData, err := s.writeUserData(t.Context(), "wanted", token)
 			w.Expect(err).To(HaveOccurred())
 			w.Expect(userData).To(BeEmpty())
 		})
@@ -251,7 +253,7 @@ func TestUserDataFails(t *testing.T) {
 func TestTokenConfig(t *testing.T) {
 	g := NewWithT(t)
 	_, s := tokenPass(t)
-	data, err := s.tokenData()
+	data, err := s.Data()
 	g.Expect(err).NotTo(HaveOccurred())
 	zipped, err := base64.StdEncoding.DecodeString(string(data["config"]))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -262,7 +264,7 @@ func TestTokenConfig(t *testing.T) {
 	g.Expect(string(text)).To(Equal("documents"))
 	g.Expect(data).NotTo(HaveKey("os-stream"))
 	g.Expect(string(data["release-version"])).To(Equal("1.36.3"))
-	key := client.ObjectKeyFromObject(s.secret("token", "hash"))
+	key := client.ObjectKeyFromObject(s.Secret("token", "hash"))
 	g.Expect(key).To(Equal(client.ObjectKey{Namespace: "clusters-demo", Name: "token-demo-hash"}))
 }
 
@@ -282,15 +284,14 @@ func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
 	} {
 		t.Run("the token refers to the configuration of a HostedControlPlane "+name, func(t *testing.T) {
 			w, s := tokenPass(t)
-			s.hc.Spec.Configuration = configuration.DeepCopy()
-			s.hcp = &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: tc.controlPlane}}
-			result, err := w.reconcileToken(t.Context(), s)
+			s.HC.Spec.Configuration = configuration.DeepCopy()
+			s.HCP = &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: tc.controlPlane}}
+			_, result, err := s.Reconcile(t.Context())
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(result.RequeueAfter > 0).To(Equal(tc.again))
 			want, err := nodeinput.ConfigurationHash(tc.want)
 			w.Expect(err).NotTo(HaveOccurred())
-			w.Expect(string(s.token.Data[hyperv1.TokenSecretHCConfigurationHashKey])).To(Equal(want))
-			w.Expect(s.token.Name).To(Equal("token-demo-wanted"), "no machine is replaced")
+			w.Expect(string(w.secret("token-demo-wanted").Data[hyperv1.TokenSecretHCConfigurationHashKey])).To(Equal(want))
 		})
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package token
 
 import (
 	"encoding/base64"
@@ -21,27 +21,27 @@ import (
 
 // firstBoot returns the user-data that a machine is installed with. The machine then fetches its configuration with the
 // token.
-func (s *scope) firstBoot(hash string, token *corev1.Secret) ([]byte, error) {
+func (s Secrets) firstBoot(hash string, token *corev1.Secret) ([]byte, error) {
 	bearer := token.Data[hyperv1.TokenSecretTokenKey]
 	if token.Annotations[hyperv1.TokenSecretUserDataFormatAnnotation] != string(hyperv1.UserDataCloudConfig) {
 		return s.stub(hash, bearer)
 	}
 	rendered, err := cloudconfig.Render(cloudconfig.Input{
-		Endpoint: s.hc.Status.IgnitionEndpoint, CA: s.ignitionCA, Token: bearer, NodePool: s.key(), ConfigHash: hash,
+		Endpoint: s.HC.Status.IgnitionEndpoint, CA: s.IgnitionCA, Token: bearer, NodePool: s.Key(), ConfigHash: hash,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("rendering the user-data of NodePool %s: %w", s.key(), err)
+		return nil, fmt.Errorf("rendering the user-data of NodePool %s: %w", s.Key(), err)
 	}
 	return rendered, nil
 }
 
 // stub returns the first-boot configuration for Ignition.
-func (s *scope) stub(hash string, token []byte) ([]byte, error) {
+func (s Secrets) stub(hash string, token []byte) ([]byte, error) {
 	header := func(name, value string) ignition.HTTPHeader {
 		return ignition.HTTPHeader{Name: name, Value: ptr.To(value)}
 	}
 	ca := (&dataurl.DataURL{
-		Data:      s.ignitionCA,
+		Data:      s.IgnitionCA,
 		MediaType: dataurl.MediaType{Type: "text", Subtype: "plain"},
 		Encoding:  dataurl.EncodingBase64,
 	}).String()
@@ -51,34 +51,34 @@ func (s *scope) stub(hash string, token []byte) ([]byte, error) {
 			CertificateAuthorities: []ignition.Resource{{Source: ptr.To(ca)}},
 		}},
 		Config: ignition.IgnitionConfig{Merge: []ignition.Resource{{
-			Source: ptr.To(fmt.Sprintf("https://%s/ignition", s.hc.Status.IgnitionEndpoint)),
+			Source: ptr.To(fmt.Sprintf("https://%s/ignition", s.HC.Status.IgnitionEndpoint)),
 			HTTPHeaders: ignition.HTTPHeaders{
 				header("Authorization", "Bearer "+base64.StdEncoding.EncodeToString(token)),
-				header("NodePool", s.key()),
+				header("NodePool", s.Key()),
 				header("TargetConfigVersionHash", hash),
 			},
 		}}},
 		Proxy: s.ignitionProxy(),
 	}}
-	s.platform.CustomizeIgnition(s.view(), &config)
+	s.Platform.CustomizeIgnition(s.View(), &config)
 	raw, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the user-data of NodePool %s: %w", s.key(), err)
+		return nil, fmt.Errorf("encoding the user-data of NodePool %s: %w", s.Key(), err)
 	}
 	return raw, nil
 }
 
 // ignitionProxy returns the proxy through which a machine fetches its configuration. Machines of the Kubernetes
 // distribution reach their ignition-server directly, as they do their API server.
-func (s *scope) ignitionProxy() ignition.Proxy {
-	if s.hc.Spec.Configuration == nil {
+func (s Secrets) ignitionProxy() ignition.Proxy {
+	if s.HC.Spec.Configuration == nil {
 		return ignition.Proxy{}
 	}
 	var direct []string
-	if !s.distribution().OwnOperators {
-		direct = append(direct, hostOf(s.hc.Status.IgnitionEndpoint))
+	if !s.Distribution().OwnOperators {
+		direct = append(direct, hostOf(s.HC.Status.IgnitionEndpoint))
 	}
-	read := nodeinput.ReadProxy(s.hc.Spec.Configuration.Proxy, s.hc.Spec.Networking, direct...)
+	read := nodeinput.ReadProxy(s.HC.Spec.Configuration.Proxy, s.HC.Spec.Networking, direct...)
 	if read.IsZero() {
 		return ignition.Proxy{}
 	}

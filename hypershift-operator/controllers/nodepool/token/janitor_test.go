@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package token
 
 import (
 	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -58,25 +58,25 @@ func TestJanitor(t *testing.T) {
 
 // TestJanitorLeaves covers the cases in which a Secret is not deleted.
 func TestJanitorLeaves(t *testing.T) {
-	orphan := &corev1.Secret{ObjectMeta: inHosted("token-old-1234", hyperv1.NodePoolAnnotation, "clusters/old")}
+	orphan := &corev1.Secret{ObjectMeta: scopetest.InHosted("token-old-1234", hyperv1.NodePoolAnnotation, "clusters/old")}
 	leaves := orphan.DeepCopy()
 	leaves.Finalizers, leaves.DeletionTimestamp = []string{"test/waits"}, ptr.To(metav1.Now())
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, orphan.Name)
 	for name, test := range map[string]struct {
-		refused refusals
+		refused scopetest.Refusals
 		objects []client.Object
 		want    error
 	}{
-		"the Secret is gone, it should succeed":                      {refusals{"delete Secret"}, nil, nil},
-		"the Secret is being deleted, it should not delete it again": {refusals{"delete Secret"}, []client.Object{leaves}, nil},
-		"the Secret cannot be read, it should return the error":      {refusals{"get Secret"}, []client.Object{orphan}, errRefused},
-		"the pool cannot be read, it should return the error":        {refusals{"get NodePool"}, []client.Object{orphan}, errRefused},
-		"the Secret cannot be deleted, it should return the error":   {refusals{"delete Secret"}, []client.Object{orphan}, errRefused},
+		"the Secret is gone, it should succeed":                      {scopetest.Refusals{"delete Secret"}, nil, nil},
+		"the Secret is being deleted, it should not delete it again": {scopetest.Refusals{"delete Secret"}, []client.Object{leaves}, nil},
+		"the Secret cannot be read, it should return the error":      {scopetest.Refusals{"get Secret"}, []client.Object{orphan}, scopetest.ErrRefused},
+		"the pool cannot be read, it should return the error":        {scopetest.Refusals{"get NodePool"}, []client.Object{orphan}, scopetest.ErrRefused},
+		"the Secret cannot be deleted, it should return the error":   {scopetest.Refusals{"delete Secret"}, []client.Object{orphan}, scopetest.ErrRefused},
 		"the Secret is deleted concurrently, it should succeed":      {nil, []client.Object{orphan}, gone},
 	} {
-		t.Run("When "+name, func(t *testing.T) {
+		t.Run("When the stream of a Kubernetes pool is set to "+name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := on(test.refused, test.objects...).Client
+			c := scopetest.Server(test.refused, test.objects...)
 			want := test.want
 			if want == gone {
 				c = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
@@ -97,7 +97,7 @@ func TestJanitorLeaves(t *testing.T) {
 
 func TestJanitorsSecrets(t *testing.T) {
 	for name, want := range map[string]bool{"token-demo-1": true, "user-data-demo-1": true, "tokens": false, "user-datas": false, "my-token-demo-1": false, "kubeconfig": false} {
-		secret := &corev1.Secret{ObjectMeta: inHosted(name, hyperv1.NodePoolAnnotation, "clusters/demo")}
+		secret := &corev1.Secret{ObjectMeta: scopetest.InHosted(name, hyperv1.NodePoolAnnotation, "clusters/demo")}
 		NewWithT(t).Expect(ofPool(secret)).To(Equal(want), name)
 		secret.Annotations = nil
 		NewWithT(t).Expect(ofPool(secret)).To(BeFalse(), name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package health
 
 import (
 	"strings"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope/scopetest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
@@ -52,14 +53,14 @@ func TestPatience(t *testing.T) {
 		"When a machine has its node but no start time, it should allow remediation":                            {age: 2 * time.Hour, got: -1, node: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, s := NewWithT(t), pass()
-			s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
-			machine, start := madeWith("a", "wanted"), platform.MachineStart{Reason: tc.reason}
-			machine.CreationTimestamp, machine.Status.NodeRef.Name = metav1.NewTime(s.now.Add(-tc.age)), tc.node
+			g, s := NewWithT(t), scopetest.New()
+			s.Platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+			machine, start := scopetest.Machine("a", "wanted"), platform.MachineStart{Reason: tc.reason}
+			machine.CreationTimestamp, machine.Status.NodeRef.Name = metav1.NewTime(s.Now.Add(-tc.age)), tc.node
 			if tc.got >= 0 {
 				start.Begun = machine.CreationTimestamp.Add(tc.got)
 			}
-			patient, left := s.patience(machine, start)
+			patient, left := Check{Scope: s}.patience(machine, start)
 			g.Expect(patient).To(Equal(tc.patient))
 			g.Expect(left).To(Equal(tc.left))
 		})
@@ -80,10 +81,10 @@ func TestNodeStartupOfPool(t *testing.T) {
 		"When the platform has no timeouts, it should use the default of 60 minutes":             {"", none.Platform{}, 60 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := pass()
-			s.platform = tc.platform
-			annotate(s.pool, hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, tc.annotation)
-			NewWithT(t).Expect(s.nodeStartup()).To(Equal(tc.want))
+			s := scopetest.New()
+			s.Platform = tc.platform
+			scope.Annotate(s.Pool, hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, tc.annotation)
+			NewWithT(t).Expect(Check{Scope: s}.NodeStartup()).To(Equal(tc.want))
 		})
 	}
 }
@@ -106,16 +107,16 @@ func TestSetPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := fleet(t, "a")
-			machine := look(w, &clusterv1.Machine{}, "a")
+			machine := w.machine("a")
 			if tc.before != none {
-				annotate(machine, clusterv1.MachineSkipRemediationAnnotation, tc.before)
-				w.Expect(w.client.Update(t.Context(), machine)).To(Succeed())
+				scope.Annotate(machine, clusterv1.MachineSkipRemediationAnnotation, tc.before)
+				w.Expect(w.server.Update(t.Context(), machine)).To(Succeed())
 			}
-			counted := fixture.NewFaulty(w.client)
-			w.Reconciler.Client = counted
+			counted := fixture.NewFaulty(w.server)
+			w.Client = counted
 			w.Expect(w.setPatience(t.Context(), machine, tc.patient)).To(Succeed())
 			w.Expect(counted.Log).To(HaveLen(tc.writes))
-			got, annotated := look(w, machine, s.machines[0].Name).Annotations[clusterv1.MachineSkipRemediationAnnotation]
+			got, annotated := w.machine(s.Machines[0].Name).Annotations[clusterv1.MachineSkipRemediationAnnotation]
 			w.Expect(annotated).To(Equal(tc.want != none))
 			if annotated {
 				w.Expect(got).To(Equal(tc.want))
@@ -149,14 +150,14 @@ func TestSetFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := fleet(t, "a")
-			machine := look(w, &clusterv1.Machine{}, "a")
+			machine := w.machine("a")
 			for _, c := range tc.before {
 				meta.SetStatusCondition(&machine.Status.Conditions, c)
 			}
-			w.Expect(w.client.Status().Update(t.Context(), machine)).To(Succeed())
-			machine = look(w, &clusterv1.Machine{}, "a")
-			counted := fixture.NewFaulty(w.client)
-			w.Reconciler.Client = counted
+			w.Expect(w.server.Status().Update(t.Context(), machine)).To(Succeed())
+			machine = w.machine("a")
+			counted := fixture.NewFaulty(w.server)
+			w.Client = counted
 			w.Expect(w.setFailed(t.Context(), machine, tc.start)).To(Succeed())
 			w.Expect(counted.Log).To(HaveLen(tc.writes))
 			got := w.failed("a")
@@ -170,9 +171,9 @@ func TestSetFailed(t *testing.T) {
 	}
 	t.Run("When the Machine changed since it was read, it should return a conflict error", func(t *testing.T) {
 		w, _ := fleet(t, "a")
-		old, machine := look(w, &clusterv1.Machine{}, "a"), look(w, &clusterv1.Machine{}, "a")
+		old, machine := w.machine("a"), w.machine("a")
 		meta.SetStatusCondition(&machine.Status.Conditions, healthy)
-		w.Expect(w.client.Status().Update(t.Context(), machine)).To(Succeed())
+		w.Expect(w.server.Status().Update(t.Context(), machine)).To(Succeed())
 		w.Expect(apierrors.IsConflict(w.setFailed(t.Context(), old, exhausted))).To(BeTrue())
 	})
 }
@@ -181,24 +182,24 @@ func TestSetFailed(t *testing.T) {
 func TestFollowStartups(t *testing.T) {
 	// followed reconciles the machines a, b, and c. Machine a has waited for capacity for a minute, and c for an hour.
 	// The provider reports b as failed.
-	followed := func(t *testing.T, before func(*world, *scope)) (*world, ctrl.Result, error) {
+	followed := func(t *testing.T, before func(*world, *scope.Scope)) (*world, ctrl.Result, error) {
 		t.Helper()
 		w, s := fleet(t, "a", "b", "c")
 		for i, age := range []time.Duration{time.Minute, time.Hour, time.Hour} {
-			s.machines[i].CreationTimestamp = metav1.NewTime(s.now.Add(-age))
+			s.Machines[i].CreationTimestamp = metav1.NewTime(s.Now.Add(-age))
 		}
-		gaveUp(&s.infra["b"].(*infrav1.MaasMachine).Status)
+		gaveUp(&s.Infra["b"].(*infrav1.MaasMachine).Status)
 		if before != nil {
 			before(w, s)
 		}
-		result, err := w.followStartups(t.Context(), s)
+		result, err := w.FollowStartups(t.Context())
 		return w, result, err
 	}
 	soon := ctrl.Result{RequeueAfter: 4*time.Minute + time.Second}
 
 	t.Run("When machines start, it should update each and requeue for the next check that is due", func(t *testing.T) {
-		w, result, err := followed(t, func(_ *world, s *scope) {
-			s.machines[2].CreationTimestamp = metav1.NewTime(s.now.Add(-2 * time.Minute))
+		w, result, err := followed(t, func(_ *world, s *scope.Scope) {
+			s.Machines[2].CreationTimestamp = metav1.NewTime(s.Now.Add(-2 * time.Minute))
 		})
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(Equal(ctrl.Result{RequeueAfter: 3*time.Minute + time.Second}))
@@ -207,15 +208,15 @@ func TestFollowStartups(t *testing.T) {
 		w.Expect(w.failed("a")).To(BeNil())
 	})
 	t.Run("When the platform reports no machine starts, it should not annotate the machines", func(t *testing.T) {
-		w, result, err := followed(t, func(_ *world, s *scope) { s.platform = none.Platform{} })
+		w, result, err := followed(t, func(_ *world, s *scope.Scope) { s.Platform = none.Platform{} })
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(BeZero())
 		w.Expect(w.skipped("c")).To(BeEmpty())
 	})
 	t.Run("When a platform machine is unknown or a Machine is being deleted, it should update the others", func(t *testing.T) {
-		w, result, err := followed(t, func(_ *world, s *scope) {
-			delete(s.infra, "a")
-			leaving(s.machines[1])
+		w, result, err := followed(t, func(_ *world, s *scope.Scope) {
+			delete(s.Infra, "a")
+			scopetest.Leaving(s.Machines[1])
 		})
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(BeZero())
@@ -233,7 +234,7 @@ func TestFollowStartups(t *testing.T) {
 		"When the machine with a failure is gone, it should succeed":              {"patch status .*Machine .*/b", apierrors.NewNotFound(schema.GroupResource{}, "b"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, result, err := followed(t, func(w *world, _ *scope) { w.Reconciler.Client = answering(w.client, tc.pattern, tc.with) })
+			w, result, err := followed(t, func(w *world, _ *scope.Scope) { w.Client = scopetest.Answering(w.server, tc.pattern, tc.with) })
 			w.Expect(result).To(Equal(soon))
 			if tc.fails {
 				w.Expect(err).To(MatchError(tc.with))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package token
 
 import (
 	"testing"
@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -35,16 +36,16 @@ func TestUserDataInUse(t *testing.T) {
 		set("set-without", ptr.To[int32](1), own, func(ms *clusterv1.MachineSet) { ms.Spec.Template.Spec.Bootstrap.DataSecretName = nil }),
 		set("set-of-another-cluster", ptr.To[int32](1), own, func(ms *clusterv1.MachineSet) { ms.Namespace = "elsewhere" }),
 	).Build()
-	s := newScope(pool)
-	s.hc = fixture.HostedCluster("clusters")
+	s := &Secrets{Scope: scope.New(pool), Client: c}
+	s.HC = fixture.HostedCluster("clusters")
 	for name, node := range map[string]string{"installing": "", "joined": "node-1"} {
 		machine := &clusterv1.Machine{}
 		machine.Spec.Bootstrap.DataSecretName = ptr.To(name)
 		machine.Status.NodeRef.Name = node
-		s.machines = append(s.machines, machine)
+		s.Machines = append(s.Machines, machine)
 	}
-	s.machines = append(s.machines, &clusterv1.Machine{})
-	got, err := (&Reconciler{Client: c}).userDataInUse(t.Context(), s)
+	s.Machines = append(s.Machines, &clusterv1.Machine{})
+	got, err := s.userDataInUse(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodepool
+package token
 
 import (
 	"encoding/json"
@@ -16,17 +16,18 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
 // booted returns a scope of a pool whose machines can be installed, and a token.
-func booted(payload string, proxy *configv1.ProxySpec) (*scope, *corev1.Secret) {
+func booted(payload string, proxy *configv1.ProxySpec) (*Secrets, *corev1.Secret) {
 	s := pass()
-	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
-	s.release, s.ignitionCA = fixture.Payloads()[payload], []byte("CA")
-	s.hc.Status.IgnitionEndpoint = "10.1.2.3:30443"
+	s.Platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+	s.Release, s.IgnitionCA = fixture.Payloads()[payload], []byte("CA")
+	s.HC.Status.IgnitionEndpoint = "10.1.2.3:30443"
 	if proxy != nil {
-		s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: proxy}
+		s.HC.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: proxy}
 	}
 	return s, &corev1.Secret{Data: map[string][]byte{"token": []byte("bearer")}}
 }
@@ -61,14 +62,14 @@ func TestFirstBootForIgnition(t *testing.T) {
 func TestFirstBootForCloudInit(t *testing.T) {
 	g := NewWithT(t)
 	s, token := booted(fixture.ReleaseImage, nil)
-	annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, "CloudConfig")
+	scope.Annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, "CloudConfig")
 	raw, err := s.firstBoot("hash", token)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(raw)).To(HavePrefix("#cloud-config\n"))
 	for _, text := range []string{"Authorization: Bearer YmVhcmVy\n", "NodePool: clusters/demo\n", "TargetConfigVersionHash: hash\n", "10.1.2.3:30443\n", "CA\n"} {
 		g.Expect(string(raw)).To(ContainSubstring(text))
 	}
-	s.ignitionCA = []byte(strings.Repeat("C", 16<<10))
+	s.IgnitionCA = []byte(strings.Repeat("C", 16<<10))
 	_, err = s.firstBoot("hash", token)
 	g.Expect(err).To(MatchError(ContainSubstring("user-data of NodePool clusters/demo")))
 }
@@ -98,7 +99,7 @@ func TestIgnitionProxy(t *testing.T) {
 	}
 	t.Run("When the cluster configuration has no proxy, it should connect directly", func(t *testing.T) {
 		s, _ := booted(fixture.ReleaseImage, nil)
-		s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{}
+		s.HC.Spec.Configuration = &hyperv1.ClusterConfiguration{}
 		NewWithT(t).Expect(s.ignitionProxy()).To(BeZero())
 	})
 }
@@ -111,4 +112,15 @@ func TestHostOf(t *testing.T) {
 			NewWithT(t).Expect(hostOf(endpoint)).To(Equal(want))
 		})
 	}
+}
+
+func TestStubProxy(t *testing.T) {
+	t.Run("When the cluster has a proxy, machines should fetch their configuration through it", func(t *testing.T) {
+		s, _ := booted(fixture.ReleaseImage, &configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "a.example"})
+		s.HC.Status.IgnitionEndpoint = "ignition.example"
+		raw, err := s.stub("hash", []byte("token"))
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(raw)).To(And(ContainSubstring(`"httpsProxy":"http://p"`), ContainSubstring(`"a.example"`), ContainSubstring("https://ignition.example/ignition")))
+	})
 }
