@@ -81,6 +81,7 @@ func (s *suite) createPool(t *testing.T, name string, flags ...string) {
 
 func (s *suite) destroyPool(t *testing.T, name string) {
 	t.Helper()
+	s.noTurns(t)
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", name, "--cluster-name", s.cluster))
 }
 
