@@ -58,7 +58,7 @@ var stages = map[string]stage{
 	"rotation":    verbose("./test/ha", "-timeout=3h", "-run=TestRotation"),
 	"takeover":    verbose("./test/takeover", "-timeout=15m"),
 	"openshift":   verbose("./test/openshift", "-timeout=3h"),
-	"upgrade":     verbose("./test/e2e", "-timeout=60m", "-run="+fleetUpgrade),
+	"upgrade":     verbose("./test/e2e", "-timeout=90m", "-run="+fleetUpgrade),
 	"e2e":         verbose("./test/e2e/...", "-timeout=90m", "-skip="+fleetUpgrade),
 	"e2e-short":   verbose("./test/e2e/...", "-timeout=60m", "-short", "-skip="+fleetUpgrade),
 }
