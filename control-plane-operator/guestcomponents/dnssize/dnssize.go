@@ -30,7 +30,7 @@ var steps = []struct {
 
 // Replicas returns the number of pods for a number of nodes. It is at least 1.
 func Replicas(nodes int) int32 {
-	return int32(max(1, min(maxReplicas, (nodes+nodesPerReplica-1)/nodesPerReplica))) //nolint:gosec // At most maxReplicas.
+	return int32(max(1, min(maxReplicas, (nodes+nodesPerReplica-1)/nodesPerReplica)))
 }
 
 // Memory returns the memory request and limit of a pod for a number of nodes. limit is the present limit, zero if there
