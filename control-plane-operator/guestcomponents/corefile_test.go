@@ -18,25 +18,30 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/manifest"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestCorefile runs the payload's CoreDNS with the guest's Corefile, on a machine without a name server.
+// TestCorefile runs the payload's CoreDNS with the guest's Corefile and name servers of a user.
 func TestCorefile(t *testing.T) {
 	program := findProgram(t)
 	g := NewWithT(t)
 	cm, err := manifest.LoadAs[*corev1.ConfigMap](fixture.Scheme(), manifests, "manifests/coredns/40-config.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(corefile(cm.Data["Corefile"], hyperv1.DNSAddon{})).To(Equal(cm.Data["Corefile"]))
 	dir := t.TempDir()
-	resolv := filepath.Join(dir, "resolv.conf")
-	g.Expect(os.WriteFile(resolv, []byte("nameserver 100::1\n"), 0o600)).To(Succeed())
 	port, ready := strconv.Itoa(testenv.FreePort(t)), strconv.Itoa(testenv.FreePort(t))
 	text := strings.NewReplacer(
-		".:53 {", ".:"+port+" {\n    bind 127.0.0.1", "/etc/resolv.conf", resolv, "        ready\n", "        ready 127.0.0.1:"+ready+"\n",
+		".:53 {", ".:"+port+" {\n    bind 127.0.0.1", "        ready\n", "        ready 127.0.0.1:"+ready+"\n",
 		"prometheus :9153", "prometheus "+testenv.FreeAddress(t),
-	).Replace(cm.Data["Corefile"])
+	).Replace(corefile(cm.Data["Corefile"], hyperv1.DNSAddon{
+		Upstreams:   []hyperv1.DNSServer{"192.0.2.53", "192.0.2.54:5353"},
+		StubDomains: []hyperv1.StubDomain{{Domain: "corp.example", Servers: []hyperv1.DNSServer{"[2001:db8::53]:53"}}},
+	}))
+	g.Expect(text).NotTo(ContainSubstring("resolv.conf"))
+	text = strings.Replace(text, "corp.example:53 {", "corp.example:"+port+" {", 1)
 	// The kubernetes plugin has no API server here, and health needs a free port.
 	text = regexp.MustCompile(`(?s)\n +kubernetes .*?ttl 30\n +}`).ReplaceAllString(text, "")
 	text = regexp.MustCompile(`(?s)\n +health {.*?}`).ReplaceAllString(text, "")

@@ -9,6 +9,8 @@ import (
 	"embed"
 	"io/fs"
 
+	"k8s.io/utils/ptr"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubecontrollermanager"
 	"github.com/openshift/hypershift/support/component"
@@ -35,6 +37,11 @@ func Wanted(hcp *hyperv1.HostedControlPlane) []string {
 		return []string{coreDNS, kubeProxy, nodeNetwork}
 	}
 	return []string{coreDNS, kubeProxy}
+}
+
+// addons returns the settings of the cluster for its components; zero if it has none.
+func addons(hcp *hyperv1.HostedControlPlane) hyperv1.AddonsSpec {
+	return ptr.Deref(hcp.Spec.Addons, hyperv1.AddonsSpec{})
 }
 
 func folder(name string) fs.FS {

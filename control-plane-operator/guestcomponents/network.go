@@ -3,6 +3,7 @@
 package guestcomponents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -87,7 +88,7 @@ func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	raw, err := yaml.Marshal(fields{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
 		"kind":               "KubeProxyConfiguration",
-		"mode":               "iptables",
+		"mode":               string(cmp.Or(addons(hcp).KubeProxyMode, "iptables")),
 		"clusterCIDR":        strings.Join(clusterNetworks(hcp), ","),
 		"bindAddress":        "0.0.0.0",
 		"healthzBindAddress": "0.0.0.0:10256",

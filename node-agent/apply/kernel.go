@@ -152,8 +152,8 @@ func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 // swapHeader is the number of words in the header line of /proc/swaps.
 const swapHeader = 5
 
-// KernelSettings loads the modules and applies the sysctls in the files of the plan. It only logs errors, since a
-// module may be built into the kernel. The kubelet reports what is really missing.
+// KernelSettings loads the modules and applies the sysctls in the files of the plan. It also raises low limits of the
+// kernel. It only logs errors, since a module may be built into the kernel. The kubelet reports what is really missing.
 func KernelSettings(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	modules, err := h.Read("/etc/modules-load.d/90-hypershift-node.conf")
 	if err != nil {
@@ -167,5 +167,6 @@ func KernelSettings(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	if err := h.Do(ctx, "sysctl", "-e", "-q", "-p", h.Path("/etc/sysctl.d/90-hypershift-node.conf")); err != nil {
 		h.Say("some kernel settings were refused: %v", err)
 	}
+	raiseLimits(ctx, h)
 	return nil
 }

@@ -137,6 +137,10 @@ type HostedControlPlaneSpec struct {
 	// +optional
 	OperatorConfiguration *OperatorConfiguration `json:"operatorConfiguration,omitempty"`
 
+	// addons configures what a cluster with a Kubernetes release brings besides Kubernetes.
+	// +optional
+	Addons *AddonsSpec `json:"addons,omitempty"`
+
 	// imageContentSources lists registries that mirror others.
 	// +kubebuilder:validation:MaxItems=255
 	// +optional

@@ -140,6 +140,10 @@ type HostedClusterSpec struct {
 	// +optional
 	OperatorConfiguration *OperatorConfiguration `json:"operatorConfiguration,omitempty"`
 
+	// addons configures what a cluster with a Kubernetes release brings besides Kubernetes.
+	// +optional
+	Addons *AddonsSpec `json:"addons,omitempty"`
+
 	// auditWebhook names a Secret with the key "webhook-kubeconfig": where audit events are sent. Empty means nowhere.
 	// +optional
 	AuditWebhook *corev1.LocalObjectReference `json:"auditWebhook,omitempty"`

@@ -143,6 +143,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
 		{Name: "etcd backup secrets", Run: r.reconcileEtcdBackup},
 		{Name: "configuration references", Run: r.reconcileConfigRefs},
+		{Name: "add-ons", Run: r.reconcileAddons},
 		{Name: "proxy", Run: r.validateProxy},
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},

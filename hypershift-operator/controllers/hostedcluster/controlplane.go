@@ -114,6 +114,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.Configuration = from.Configuration
 	to.Capabilities = from.Capabilities
 	to.OperatorConfiguration = from.OperatorConfiguration
+	to.Addons = from.Addons
 	to.Monitoring = from.Monitoring
 	return nil
 }

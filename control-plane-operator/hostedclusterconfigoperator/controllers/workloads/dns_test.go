@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,5 +82,75 @@ func dnsFollowsNodes(w *world, step func(string, func(*testing.T))) {
 		g.Expect(w.pass()).To(Succeed())
 		g.Expect(w.dnsRuns()).To(Equal(int32(1)))
 		g.Expect(w.dnsBudget()).To(BeNil())
+	})
+}
+
+// dnsMemory returns the memory request and limit of CoreDNS.
+func (w *world) dnsMemory() string {
+	w.t.Helper()
+	d := &appsv1.Deployment{}
+	w.get(guestNS, "coredns", d)
+	resources := d.Spec.Template.Spec.Containers[0].Resources
+	return resources.Requests.Memory().String() + "/" + resources.Limits.Memory().String()
+}
+
+// dnsSettings checks the memory of CoreDNS, and settings of the user.
+func dnsSettings(w *world, step func(string, func(*testing.T))) {
+	w.t.Helper()
+	step("keeps the memory of CoreDNS of version 0.1.0 until its image changes", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.dnsMemory()).To(Equal("60Mi/170Mi"))
+		d := &appsv1.Deployment{}
+		w.get(guestNS, "coredns", d)
+		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("50Mi")
+		g.Expect(w.client.Update(t.Context(), d)).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsMemory()).To(Equal("50Mi/170Mi"))
+		newer := release("1.36.4")
+		newer["coredns"] = "registry/coredns:newer"
+		w.r.Releases = newer
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsMemory()).To(Equal("60Mi/170Mi"))
+		w.r.Releases = release("1.36.4")
+	})
+
+	step("gives CoreDNS and kube-proxy the settings of spec.addons", func(t *testing.T) {
+		g := NewWithT(t)
+		config := func(name, key string) string {
+			cm := &corev1.ConfigMap{}
+			w.get(guestNS, name, cm)
+			return cm.Data[key]
+		}
+		before := config("coredns", "Corefile")
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.Addons = &hyperv1.AddonsSpec{KubeProxyMode: "nftables", DNS: hyperv1.DNSAddon{
+				Upstreams:   []hyperv1.DNSServer{"10.0.0.53", "10.0.0.54:5353"},
+				StubDomains: []hyperv1.StubDomain{{Domain: "corp.example", Servers: []hyperv1.DNSServer{"10.1.0.53"}}},
+			}}
+		})
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(config("coredns", "Corefile")).To(And(ContainSubstring("forward . 10.0.0.53 10.0.0.54:5353 {"),
+			ContainSubstring("corp.example:53 {"), ContainSubstring("forward . 10.1.0.53 {"), Not(ContainSubstring("resolv.conf"))))
+		g.Expect(config("kube-proxy", "config.conf")).To(ContainSubstring("mode: nftables"))
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Addons = nil })
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(config("coredns", "Corefile")).To(Equal(before))
+		g.Expect(config("kube-proxy", "config.conf")).To(ContainSubstring("mode: iptables"))
+	})
+
+	step("refuses name servers and domains that the Corefile cannot hold", func(t *testing.T) {
+		for _, dns := range []hyperv1.DNSAddon{
+			{Upstreams: []hyperv1.DNSServer{"dns.example"}},
+			{Upstreams: []hyperv1.DNSServer{"10.0.0.53 {"}},
+			{Upstreams: []hyperv1.DNSServer{"10.0.0:53"}},
+			{StubDomains: []hyperv1.StubDomain{{Domain: "a {", Servers: []hyperv1.DNSServer{"10.0.0.53"}}}},
+			{StubDomains: []hyperv1.StubDomain{{Domain: "svc.cluster.local", Servers: []hyperv1.DNSServer{"10.0.0.53"}}}},
+			{StubDomains: []hyperv1.StubDomain{{Domain: "corp.example", Servers: []hyperv1.DNSServer{}}}},
+		} {
+			hcp := &hyperv1.HostedControlPlane{}
+			w.get(namespace, "demo", hcp)
+			hcp.Spec.Addons = &hyperv1.AddonsSpec{DNS: dns}
+			NewWithT(t).Expect(apierrors.IsInvalid(w.client.Update(t.Context(), hcp))).To(BeTrue(), "%v", dns)
+		}
 	})
 }
