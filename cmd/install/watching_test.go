@@ -44,7 +44,7 @@ func TestDropWatchers(t *testing.T) {
 	rule := func(manager string) *monitoringv1.PrometheusRule {
 		return &monitoringv1.PrometheusRule{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: "hypershift-maas",
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
-				APIVersion: "monitoring.coreos.com/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}}}
+				APIVersion: "monitoring.coreos.com/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}}}
 	}
 	for _, tt := range []struct {
 		name, manager string

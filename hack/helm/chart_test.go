@@ -45,7 +45,7 @@ func program(t *testing.T, args ...string) string {
 func written(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "hypershift")
-	program(t, "./hack/chart", "-version", "v1.2.3", "-to", folder)
+	program(t, "./cmd/chart", "-version", "v1.2.3", "-to", folder)
 	return folder
 }
 

@@ -50,7 +50,7 @@ release-install: ## Write install.yaml, for IMAGE, into dist
 
 .PHONY: chart
 chart: ## Write the Helm chart into dist/chart/hypershift, from what install renders
-	go run ./hack/chart -version '$(RELEASE_VERSION)' -to $(DIST)/chart/hypershift -- $(INSTALL_FLAGS)
+	go run ./cmd/chart -version '$(RELEASE_VERSION)' -to $(DIST)/chart/hypershift -- $(INSTALL_FLAGS)
 	@echo "wrote dist/chart/hypershift"
 
 .PHONY: test-chart

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// chart writes the Helm chart: go run ./hack/chart -version v1.2.3 -to dist/chart/hypershift [-- flags of install]
+// chart writes the Helm chart: go run ./cmd/chart -version v1.2.3 -to dist/chart/hypershift [-- flags of install]
 package main
 
 import (
