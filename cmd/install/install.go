@@ -82,6 +82,9 @@ func (i *install) run(cmd *cobra.Command, _ []string) error {
 	if err := i.discover(cmd.Context(), c, cmd.Flags().Changed(apisFlag)); err != nil {
 		return err
 	}
+	if err := i.checkMonitoring(); err != nil {
+		return err
+	}
 	if err := i.checkVirtualIP(cmd.Context(), c, cmd.Flags().Changed(virtualIPFlag)); err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (i *install) install(ctx context.Context, c client.Client, report *progress
 		}
 		report.Printf("%s applied", objects.Describe(obj))
 	}
-	return errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropVirtualIP(ctx, c))
+	return errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropWatchers(ctx, c), i.dropVirtualIP(ctx, c))
 }
 
 // dropWebhook removes the webhook of an earlier installation if no pod serves it any more.

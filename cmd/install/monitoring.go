@@ -56,10 +56,14 @@ func (o *Options) monitors() []client.Object {
 	if o.platformMonitors() {
 		objs = append(objs, o.prometheusBinding())
 	}
-	if o.apis.Has(management.Monitoring) {
+	if o.apis.Has(management.Monitoring) || o.watching.on {
 		objs = append(objs, o.serviceMonitor(), o.recordingRules())
 	}
-	return objs
+	if o.watching.on {
+		objs = append(objs, o.alerts())
+		objs = append(objs, o.dashboards()...)
+	}
+	return o.labeled(objs)
 }
 
 func (o *Options) prometheusBinding() *rbacv1.RoleBinding {

@@ -97,6 +97,9 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.disruptionBudget()...)
 	objs = append(objs, o.monitors()...)
 	objs = append(objs, o.virtualIPObjects()...)
+	if o.watching.on && len(o.virtualIP.addresses) > 0 {
+		objs = append(objs, o.labeled(o.virtualIPMonitors())...)
+	}
 	if o.servesWebhook() {
 		objs = append(objs, operatorwebhook.Configuration(o.namespace))
 	}

@@ -33,7 +33,7 @@ The other six do not apply here. ` + "`hypershift_cluster_invalid_aws_creds`, `h
 are of other clouds. ` + "`hypershift_cluster_size_override_instances`" + ` counts an annotation that has no effect. ` + "`hypershift_etcd_manual_intervention_required`" + ` reports a
 recovery job that does not run here. ` + "`hypershift_cluster_proxy_ca_expiry_timestamp`" + ` would have each scrape read ConfigMaps. ` + "`hypershift_cluster_available`" + ` is ours. All are computed from the
 cache at each scrape; a scrape makes no API call. Histograms count what happens since the process started.
-An example of a [dashboard](../examples/monitoring/dashboard.json) and of [alerts](../examples/monitoring/alerts.yaml) uses them.
+` + "`hypershift install --monitoring`" + ` installs [alerts and dashboards](../how-to/monitoring.md) that use them.
 
 All of them serve by TLS, with a certificate that they sign themselves, and only to service accounts that may ` + "`get /metrics`" + ` in the management cluster. Bind the
 ClusterRole ` + "`hypershift-metrics-reader`" + `, which ` + "`hypershift install`" + ` makes, to your Prometheus. NetworkPolicies let in namespaces with the label
