@@ -178,7 +178,7 @@ func write(folder, version string, extra []string) error {
 		contents[name] = string(content)
 	}
 	if err := os.RemoveAll(folder); err != nil {
-		return fmt.Errorf("removing the former chart: %w", err)
+		return fmt.Errorf("removing the previous chart: %w", err)
 	}
 	for name, content := range contents {
 		path := filepath.Join(folder, name)

@@ -133,7 +133,7 @@ type Options struct {
 	// scheme is https, or tcp for a port that must accept connections. Nil, or an empty URL, adds no init container.
 	WaitsFor func(*hyperv1.HostedControlPlane) string
 	// WaitsInPod says that the pods wait for the dependencies by themselves. At the first start of a control plane, the
-	// component is then created together with its dependencies, so that nodes pull images and mount volumes meanwhile.
+	// component is then created together with its dependencies, so that nodes pull its images at once.
 	WaitsInPod bool
 }
 

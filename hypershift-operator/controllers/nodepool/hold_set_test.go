@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// TestHeld: the machines of a pool change only while its configuration is rendered, and its Secrets stay until then.
+// TestHeld checks that the machines of a pool change only while its configuration is rendered, and that its Secrets
+// stay until then.
 func TestHeld(t *testing.T) {
 	kind := hyperv1.NodePoolValidGeneratedPayloadConditionType
 	g, s, r := NewWithT(t), pass(), on(nil, &corev1.Secret{ObjectMeta: inHosted("token-demo-old", hyperv1.NodePoolAnnotation, "clusters/demo")})

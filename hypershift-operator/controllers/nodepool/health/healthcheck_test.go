@@ -22,8 +22,8 @@ import (
 
 const enabled = hyperv1.NodePoolAutorepairEnabledConditionType
 
-// repairing returns a world and the scope of a pool with autoRepair.
-func repairing(t *testing.T, reached metav1.ConditionStatus) (*world, *scope.Scope) {
+// repairing returns a fixture and the scope of a pool with autoRepair.
+func repairing(t *testing.T, reached metav1.ConditionStatus) (*checked, *scope.Scope) {
 	t.Helper()
 	w, s := fleet(t)
 	s.HC.Spec.InfraID = "demo-abcde"

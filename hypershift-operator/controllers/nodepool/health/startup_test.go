@@ -182,7 +182,7 @@ func TestSetFailed(t *testing.T) {
 func TestFollowStartups(t *testing.T) {
 	// followed reconciles the machines a, b, and c. Machine a has waited for capacity for a minute, and c for an hour.
 	// The provider reports b as failed.
-	followed := func(t *testing.T, before func(*world, *scope.Scope)) (*world, ctrl.Result, error) {
+	followed := func(t *testing.T, before func(*checked, *scope.Scope)) (*checked, ctrl.Result, error) {
 		t.Helper()
 		w, s := fleet(t, "a", "b", "c")
 		for i, age := range []time.Duration{time.Minute, time.Hour, time.Hour} {
@@ -198,7 +198,7 @@ func TestFollowStartups(t *testing.T) {
 	soon := ctrl.Result{RequeueAfter: 4*time.Minute + time.Second}
 
 	t.Run("When machines start, it should update each and requeue for the next check that is due", func(t *testing.T) {
-		w, result, err := followed(t, func(_ *world, s *scope.Scope) {
+		w, result, err := followed(t, func(_ *checked, s *scope.Scope) {
 			s.Machines[2].CreationTimestamp = metav1.NewTime(s.Now.Add(-2 * time.Minute))
 		})
 		w.Expect(err).NotTo(HaveOccurred())
@@ -208,13 +208,13 @@ func TestFollowStartups(t *testing.T) {
 		w.Expect(w.failed("a")).To(BeNil())
 	})
 	t.Run("When the platform reports no machine starts, it should not annotate the machines", func(t *testing.T) {
-		w, result, err := followed(t, func(_ *world, s *scope.Scope) { s.Platform = none.Platform{} })
+		w, result, err := followed(t, func(_ *checked, s *scope.Scope) { s.Platform = none.Platform{} })
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(BeZero())
 		w.Expect(w.skipped("c")).To(BeEmpty())
 	})
 	t.Run("When a platform machine is unknown or a Machine is being deleted, it should update the others", func(t *testing.T) {
-		w, result, err := followed(t, func(_ *world, s *scope.Scope) {
+		w, result, err := followed(t, func(_ *checked, s *scope.Scope) {
 			delete(s.Infra, "a")
 			scopetest.Leaving(s.Machines[1])
 		})
@@ -234,7 +234,7 @@ func TestFollowStartups(t *testing.T) {
 		"When the machine with a failure is gone, it should succeed":              {"patch status .*Machine .*/b", apierrors.NewNotFound(schema.GroupResource{}, "b"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, result, err := followed(t, func(w *world, _ *scope.Scope) { w.Client = scopetest.Answering(w.server, tc.pattern, tc.with) })
+			w, result, err := followed(t, func(w *checked, _ *scope.Scope) { w.Client = scopetest.Answering(w.server, tc.pattern, tc.with) })
 			w.Expect(result).To(Equal(soon))
 			if tc.fails {
 				w.Expect(err).To(MatchError(tc.with))

@@ -19,38 +19,38 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// world is a server in memory with the Check of a pool, whose own client may be another.
-type world struct {
+// checked is a server in memory with the Check of a pool, whose own client may be another.
+type checked struct {
 	*GomegaWithT
 	Check
 	t      *testing.T
 	server client.WithWatch
 }
 
-// fleet returns a world with existing machines.
-func fleet(t *testing.T, names ...string) (*world, *scope.Scope) {
+// fleet returns a fixture with existing machines.
+func fleet(t *testing.T, names ...string) (*checked, *scope.Scope) {
 	t.Helper()
 	server, s := scopetest.Fleet(t, names...)
-	return &world{GomegaWithT: NewWithT(t), Check: Check{Scope: s, Client: server}, t: t, server: server}, s
+	return &checked{GomegaWithT: NewWithT(t), Check: Check{Scope: s, Client: server}, t: t, server: server}, s
 }
 
-func (w *world) machine(name string) *clusterv1.Machine {
+func (w *checked) machine(name string) *clusterv1.Machine {
 	w.t.Helper()
 	return scopetest.Read(w.t, w.server, &clusterv1.Machine{}, name)
 }
 
 // healthCheck returns the pool's health check, which exists.
-func (w *world) healthCheck() *clusterv1.MachineHealthCheck {
+func (w *checked) healthCheck() *clusterv1.MachineHealthCheck {
 	w.t.Helper()
 	return scopetest.Read(w.t, w.server, &clusterv1.MachineHealthCheck{}, fixture.PoolName)
 }
 
 // skipped returns the value of the annotation that disables remediation.
-func (w *world) skipped(name string) string {
+func (w *checked) skipped(name string) string {
 	return w.machine(name).Annotations[clusterv1.MachineSkipRemediationAnnotation]
 }
 
-func (w *world) failed(name string) *metav1.Condition {
+func (w *checked) failed(name string) *metav1.Condition {
 	return meta.FindStatusCondition(w.machine(name).Status.Conditions, failedCondition)
 }
 
