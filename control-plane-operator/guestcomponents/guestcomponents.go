@@ -21,7 +21,9 @@ var manifests embed.FS
 const (
 	kubeProxy   = "kube-proxy"
 	nodeNetwork = "node-network"
-	coreDNS     = "coredns"
+	// flannel is a container of node-network if the payload has its image.
+	flannel = "flannel"
+	coreDNS = "coredns"
 )
 
 // Kubernetes lists the components.

@@ -55,7 +55,13 @@ type Config interface {
 	Ensure(host.CNI) error
 }
 
-// Agent configures the network of one node. All fields are required.
+// Overlay is the network that carries traffic between nodes.
+type Overlay interface {
+	// MTU returns the MTU, in bytes, of pods that use the overlay. It fails until the overlay runs on this node.
+	MTU() (int, error)
+}
+
+// Agent configures the network of one node. All fields except Overlay are required.
 type Agent struct {
 	// NodeName is the name of the node.
 	NodeName string
@@ -64,6 +70,9 @@ type Agent struct {
 	Config          Config
 	Routes          Routes
 	Masquerade      Masquerade
+	// Overlay is nil if nodes reach each other's pods by the agent's routes only. With an overlay, the agent keeps routes
+	// only to nodes that the overlay does not run on yet.
+	Overlay Overlay
 }
 
 // Run reconciles the node's network until the context ends.
@@ -117,6 +126,9 @@ func trim(object any) (any, error) {
 	}
 	trimmed := &corev1.Node{}
 	trimmed.Name, trimmed.UID, trimmed.ResourceVersion = node.Name, node.UID, node.ResourceVersion
+	if backend, ok := node.Annotations[overlayAnnotation]; ok {
+		trimmed.Annotations = map[string]string{overlayAnnotation: backend}
+	}
 	trimmed.Spec.PodCIDR, trimmed.Spec.PodCIDRs = node.Spec.PodCIDR, node.Spec.PodCIDRs
 	trimmed.Status.Addresses = node.Status.Addresses
 	return trimmed, nil
@@ -143,7 +155,7 @@ func notify(changed chan<- struct{}) cache.ResourceEventHandlerFuncs {
 func same(before, after any) bool {
 	a, okA := before.(*corev1.Node)
 	b, okB := after.(*corev1.Node)
-	return okA && okB && equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status, b.Status)
+	return okA && okB && inOverlay(a) == inOverlay(b) && equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
 // reconcile updates the parts one by one. A failure of the routes does not prevent the other parts. The CNI
@@ -153,7 +165,7 @@ func (a *Agent) reconcile(lister corelisters.NodeLister) error {
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	desired := Desire(a.NodeName, nodes)
+	desired := Desire(a.NodeName, a.routed(nodes))
 	errs := append(slices.Clone(desired.Problems), a.reconcileRoutes(desired.Routes))
 	if len(desired.PodNetworks) == 0 {
 		return errors.Join(append(errs, fmt.Errorf("node %s has no pod CIDR yet: the kube-controller-manager gives it one", a.NodeName))...)
@@ -162,6 +174,15 @@ func (a *Agent) reconcile(lister corelisters.NodeLister) error {
 		return errors.Join(append(errs, err)...)
 	}
 	return errors.Join(append(errs, a.reconcileConfig(desired))...)
+}
+
+// routed returns this node and the nodes that the agent needs routes to. While a cluster changes to the overlay, some
+// nodes are only reached by routes.
+func (a *Agent) routed(nodes []*corev1.Node) []*corev1.Node {
+	if a.Overlay == nil {
+		return nodes
+	}
+	return slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return node.Name != a.NodeName && inOverlay(node) })
 }
 
 // reconcileRoutes replaces changed routes in one step, and removes routes that are no longer needed.
@@ -189,6 +210,14 @@ func (a *Agent) reconcileRoutes(desired []host.Route) error {
 
 func (a *Agent) reconcileConfig(desired Desired) error {
 	cni := host.CNI{PodNetworks: desired.PodNetworks}
+	if a.Overlay != nil {
+		mtu, err := a.Overlay.MTU()
+		if err != nil {
+			return err
+		}
+		cni.MTU = mtu
+		return a.Config.Ensure(cni)
+	}
 	for _, address := range desired.Addresses {
 		mtu, err := a.Routes.MTU(address)
 		if err != nil {
