@@ -86,7 +86,9 @@ func New(config Config) *Agent {
 	if config.Dial == nil {
 		config.Dial = (&net.Dialer{}).DialContext
 	}
-	return &Agent{Config: config, links: map[string]*link{}, all: map[*link]struct{}{}, servers: 1, lost: make(chan struct{}, 1)}
+	return &Agent{
+		Config: config, links: map[string]*link{}, all: map[*link]struct{}{}, servers: 1, lost: make(chan struct{}, 1),
+	}
 }
 
 // Servers returns the IDs of the servers to which the agent is connected, sorted.
@@ -113,7 +115,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		if a.incomplete() {
 			fresh, err := a.connect(ctx)
 			if err != nil && ctx.Err() == nil {
-				a.Log.Info("Cannot connect to the API server's end of the tunnel", "address", a.Address, "reason", err.Error())
+				a.Log.Info("Cannot connect to the API server's end of the tunnel",
+					"address", a.Address, "reason", err.Error())
 			}
 			if fresh {
 				retry = firstRetry

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// NodeNetworks returns a function that reads the networks of this node from its interfaces. These are its addresses, and
-// the networks of its pods: those within the cluster networks to which an interface is connected.
+// NodeNetworks returns a function that reads the networks of this node from its interfaces. These are its addresses,
+// and the networks of its pods: those within the cluster networks to which an interface is connected.
 func NodeNetworks(cluster []netip.Prefix) func() ([]netip.Prefix, error) {
 	return func() ([]netip.Prefix, error) {
 		addresses, err := net.InterfaceAddrs()

@@ -43,7 +43,9 @@ func (f Files) Client(serverName string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: authorities, ServerName: serverName}, nil
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: authorities, ServerName: serverName,
+	}, nil
 }
 
 func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
@@ -57,7 +59,8 @@ func (f Files) load() (tls.Certificate, *x509.CertPool, error) {
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(raw) {
-		return pair, nil, errors.New("file " + f.Authorities + " has no certificate authority of the tunnel; write PEM certificates into it")
+		return pair, nil, errors.New("file " + f.Authorities +
+			" has no certificate authority of the tunnel; write PEM certificates into it")
 	}
 	return pair, authorities, nil
 }

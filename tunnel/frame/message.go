@@ -54,7 +54,8 @@ func Write(w io.Writer, message any) error {
 		return fmt.Errorf("encoding a %T for the tunnel: %w", message, err)
 	}
 	if len(raw) > maxMessage {
-		return fmt.Errorf("sending a %T through the tunnel: it has %d bytes, and at most %d are allowed", message, len(raw), maxMessage)
+		return fmt.Errorf("sending a %T through the tunnel: it has %d bytes, and at most %d are allowed",
+			message, len(raw), maxMessage)
 	}
 	//nolint:gosec // The length is at most maxMessage.
 	framed := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(raw)), uint32(len(raw)))
@@ -72,7 +73,8 @@ func Read(r io.Reader, message any) error {
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > maxMessage {
-		return fmt.Errorf("receiving a %T from the tunnel: it has %d bytes, and at most %d are allowed", message, size, maxMessage)
+		return fmt.Errorf("receiving a %T from the tunnel: it has %d bytes, and at most %d are allowed",
+			message, size, maxMessage)
 	}
 	raw := make([]byte, size)
 	if _, err := io.ReadFull(r, raw); err != nil {

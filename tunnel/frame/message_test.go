@@ -22,7 +22,8 @@ func TestMessages(t *testing.T) {
 	g.Expect(frame.Read(wire, &received)).To(Succeed())
 	g.Expect(received).To(Equal(sent))
 	g.Expect(wire.String()).To(Equal("bytes of the connection"))
-	g.Expect(frame.Write(wire, frame.Response{Error: strings.Repeat("x", 70_000)})).To(MatchError(ContainSubstring("at most 65536")))
+	long := frame.Response{Error: strings.Repeat("x", 70_000)}
+	g.Expect(frame.Write(wire, long)).To(MatchError(ContainSubstring("at most 65536")))
 }
 
 // FuzzRead checks that no bytes of a peer make this end stop, or take more memory than a message may have.

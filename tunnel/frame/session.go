@@ -68,7 +68,10 @@ func Accept(ctx context.Context, conn net.Conn, config *tls.Config) (*Session, e
 	return open(ctx, raw, tls.Server(raw, config), yamux.Server)
 }
 
-func open(ctx context.Context, raw *observed, secure *tls.Conn, role func(io.ReadWriteCloser, *yamux.Config) (*yamux.Session, error)) (*Session, error) {
+// role makes one of the two ends of a multiplexed connection.
+type role func(io.ReadWriteCloser, *yamux.Config) (*yamux.Session, error)
+
+func open(ctx context.Context, raw *observed, secure *tls.Conn, end role) (*Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, Handshake)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -80,7 +83,7 @@ func open(ctx context.Context, raw *observed, secure *tls.Conn, role func(io.Rea
 	config.StreamCloseTimeout = lingering
 	config.MaxStreamWindowSize = window
 	config.LogOutput = io.Discard
-	mux, err := role(secure, config)
+	mux, err := end(secure, config)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("multiplexing the tunnel with %s: %w", raw.RemoteAddr(), err), raw.Close())
 	}

@@ -132,8 +132,8 @@ func used() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// BenchmarkReconnect measures two times: from the loss of a node's packets until the server counts the agent as gone,
-// and from the end of the loss until the agent is connected again.
+// BenchmarkReconnect measures when the server counts an agent as gone whose packets are lost. It also measures when the
+// agent is connected again after the loss.
 func BenchmarkReconnect(b *testing.B) {
 	f := newFixture(b)
 	s := f.apiServer("a", 1)

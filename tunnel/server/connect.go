@@ -72,7 +72,8 @@ func (s *Server) connect(ctx context.Context, conn net.Conn, client frame.Half) 
 
 // reply answers with an error and closes the connection.
 func reply(conn net.Conn, status int, err error) {
-	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, http.StatusText(status), len(err.Error()), err)
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, http.StatusText(status), len(err.Error()), err)
 	_ = conn.Close()
 }
 
@@ -152,7 +153,8 @@ func (s *Server) direct(ctx context.Context, destination netip.AddrPort) (frame.
 	}
 	half, ok := conn.(frame.Half)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("connecting to %s without an agent: a %T has no two directions", destination, conn), conn.Close())
+		return nil, errors.Join(
+			fmt.Errorf("connecting to %s without an agent: a %T has no two directions", destination, conn), conn.Close())
 	}
 	s.metrics.dials.WithLabelValues("direct", "connected").Inc()
 	return half, nil

@@ -291,7 +291,8 @@ func (f *fixture) files(signer *authority, user, group string) frame.Files {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, DNSNames: []string{serverName},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{serverName},
 	}
 	if group != "" {
 		template.Subject.Organization = []string{group}
@@ -306,7 +307,8 @@ func (f *fixture) files(signer *authority, user, group string) frame.Files {
 	}
 	dir := f.TempDir()
 	pair, ca := filepath.Join(dir, "pair.pem"), filepath.Join(dir, "ca.pem")
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
 	trusted := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.ca.certificate.Raw})
 	if err := errors.Join(os.WriteFile(pair, text, 0o600), os.WriteFile(ca, trusted, 0o600)); err != nil {
 		f.Fatal(err)

@@ -17,10 +17,12 @@ func newMetrics(registry prometheus.Registerer, p *pool) *metrics {
 			Name: "hypershift_tunnel_streams", Help: "Open connections of the API server through the tunnel.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "hypershift_tunnel_refused_agents_total", Help: "Connections to the tunnel that were not those of an agent.",
+			Name: "hypershift_tunnel_refused_agents_total",
+			Help: "Connections to the tunnel that were not those of an agent.",
 		}),
 		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hypershift_tunnel_dials_total", Help: "Connections that the API server asked for, by path (agent, direct, none) and result.",
+			Name: "hypershift_tunnel_dials_total",
+			Help: "Connections that the API server asked for, by path (agent, direct, none) and result.",
 		}, []string{"path", "result"}),
 	}
 	if registry == nil {

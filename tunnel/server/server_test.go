@@ -67,7 +67,8 @@ func TestConnect(t *testing.T) {
 		s := f.apiServer("a", 1)
 		f.node("one", "10.1.0.0/24")
 		g.Eventually(s.Agents).Should(HaveLen(1))
-		g.Expect(s.request("10.1.0.7:1")).To(MatchError(And(ContainSubstring("502"), ContainSubstring("node one"), ContainSubstring("connection refused"))))
+		g.Expect(s.request("10.1.0.7:1")).To(MatchError(And(ContainSubstring("502"), ContainSubstring("node one"),
+			ContainSubstring("connection refused"))))
 	})
 	t.Run("carries 1,000 streams at once", func(t *testing.T) {
 		g, f := NewWithT(t), newFixture(t)
@@ -284,8 +285,9 @@ func TestForbiddenDestinations(t *testing.T) {
 	g.Expect(frame.Write(control, frame.Server{ID: "x", Servers: 1})).To(Succeed())
 	g.Eventually(two.Servers).Should(Equal([]string{"x"}))
 	for _, address := range []string{
-		"127.0.0.1:" + f.echo, "127.8.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "0.0.0.0:80", "[::]:80", "169.254.169.254:80",
-		"[fe80::1]:80", "[fd00:ec2::254]:80", "224.0.0.1:80", "[ff02::1]:80", "255.255.255.255:80", "10.1.0.7:0", "localhost:80", "10.1.0.7",
+		"127.0.0.1:" + f.echo, "127.8.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80", "0.0.0.0:80", "[::]:80",
+		"169.254.169.254:80", "[fe80::1]:80", "[fd00:ec2::254]:80", "224.0.0.1:80", "[ff02::1]:80", "255.255.255.255:80",
+		"10.1.0.7:0", "localhost:80", "10.1.0.7",
 	} {
 		g.Expect(s.request(address)).To(MatchError(ContainSubstring("403")), address)
 		stream, err := session.Open()
@@ -306,7 +308,9 @@ func TestCertificates(t *testing.T) {
 		"of a user": func(f *fixture) (*tls.Config, error) {
 			return f.files(f.ca, "system:admin", "system:masters").Client(serverName)
 		},
-		"of a false node": func(f *fixture) (*tls.Config, error) { return f.files(f.ca, "system:node:one", "").Client(serverName) },
+		"of a false node": func(f *fixture) (*tls.Config, error) {
+			return f.files(f.ca, "system:node:one", "").Client(serverName)
+		},
 		"without a name": func(f *fixture) (*tls.Config, error) {
 			return f.files(f.ca, "system:node:", "system:nodes").Client(serverName)
 		},
@@ -319,7 +323,9 @@ func TestCertificates(t *testing.T) {
 			n := f.node("one", "10.1.0.0/24", func(c *agent.Config) {
 				c.TLS = func() (*tls.Config, error) { return certificate(f) }
 			})
-			g.Eventually(func() (float64, error) { return value(registry, "hypershift_tunnel_refused_agents_total") }).Should(BeNumerically(">", 1))
+			g.Eventually(func() (float64, error) {
+				return value(registry, "hypershift_tunnel_refused_agents_total")
+			}).Should(BeNumerically(">", 1))
 			g.Expect(s.Agents()).To(BeEmpty())
 			g.Expect(n.Servers()).To(BeEmpty())
 		})
