@@ -28,6 +28,7 @@ import (
 
 	"github.com/openshift/hypershift/hypershift-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
+	hostednamespace "github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
@@ -315,8 +316,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	if _, err := maasapi.ParsePrefixes(f.storeAllow); err != nil {
 		return fmt.Errorf("--object-store-allow-cidrs: %w", err)
 	}
-	if f.loosestLevel != "" && !slices.Contains(hostedcluster.PodSecurityLevels(), f.loosestLevel) {
-		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostedcluster.PodSecurityLevels(), ", "))
+	if f.loosestLevel != "" && !slices.Contains(hostednamespace.PodSecurityLevels(), f.loosestLevel) {
+		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostednamespace.PodSecurityLevels(), ", "))
 	}
 	if f.rollouts < 0 {
 		return fmt.Errorf("--%s %d: use 0 for no limit, or more", rolloutsFlag, f.rollouts)

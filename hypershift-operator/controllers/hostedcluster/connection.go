@@ -14,16 +14,16 @@ import (
 // reconcileConnection maintains the connection between the nodes and their control plane through the platform's own
 // network.
 func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Result, error) {
-	connector, ok := s.platform.(platform.Connector)
+	connector, ok := s.Platform.(platform.Connector)
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	connection, err := connector.Connect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	connection, err := connector.Connect(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 	for _, c := range connection.Conditions {
-		s.setCondition(c)
+		s.SetCondition(c)
 	}
 	for _, conditionType := range connection.Gone {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 	}
 	return ctrl.Result{RequeueAfter: connection.CheckAgain}, err
 }
@@ -31,11 +31,11 @@ func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Re
 // deleteConnection removes the connection between nodes and control plane while the controllers that created it still
 // run.
 func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, error) {
-	connector, ok := s.platform.(platform.Connector)
+	connector, ok := s.Platform.(platform.Connector)
 	if !ok {
 		return "", nil
 	}
-	waitsFor, err := connector.Disconnect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	waitsFor, err := connector.Disconnect(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 	if meta.IsNoMatchError(err) {
 		return "", nil // The platform's kinds are gone, and so are their objects.
 	}

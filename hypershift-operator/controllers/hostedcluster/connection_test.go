@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,7 +100,7 @@ func (p *plugged) WithdrawIssuer(_ context.Context, cluster platform.Cluster) er
 
 // on returns a scope with this platform.
 func on(p platform.Platform, mutate ...func(*scope)) *scope {
-	return withScope(append([]func(*scope){func(s *scope) { s.platform, s.platformServed = p, true }}, mutate...)...)
+	return withScope(append([]func(*scope){func(s *scope) { s.Platform, s.PlatformServed = p, true }}, mutate...)...)
 }
 
 func TestConnection(t *testing.T) {
@@ -115,9 +114,9 @@ func TestConnection(t *testing.T) {
 		result, err := d.reconcileConnection(t.Context(), s)
 		g.Expect(err).To(MatchError(errNotNow))
 		g.Expect(result.RequeueAfter).To(Equal(time.Minute))
-		g.Expect(s.conditions).To(Equal(map[string]metav1.Condition{"A": p.connection.Conditions[0], "B": p.connection.Conditions[1]}))
-		g.Expect(s.cleared).To(Equal([]string{"C", "D"}))
-		g.Expect(p.seen).To(Equal([]platform.Cluster{s.cluster(operatorImage)}))
+		g.Expect(s.Conditions).To(Equal(map[string]metav1.Condition{"A": p.connection.Conditions[0], "B": p.connection.Conditions[1]}))
+		g.Expect(s.Cleared).To(Equal([]string{"C", "D"}))
+		g.Expect(p.seen).To(Equal([]platform.Cluster{s.ForPlatform(operatorImage)}))
 	})
 	t.Run("When the platform has no connection, it should do nothing", func(t *testing.T) {
 		g, d, s := NewWithT(t), newDesk(), on(none.Platform{})
@@ -125,7 +124,7 @@ func TestConnection(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(result.IsZero()).To(BeTrue())
 		g.Expect(d.deleteConnection(t.Context(), s)).To(BeEmpty())
-		g.Expect(s.conditions).To(BeEmpty())
+		g.Expect(s.Conditions).To(BeEmpty())
 	})
 	gone := &meta.NoKindMatchError{}
 	for name, tc := range map[string]struct {
@@ -146,7 +145,7 @@ func TestConnection(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(tc.err))
 			}
-			g.Expect(tc.p.seen).To(Equal([]platform.Cluster{s.cluster(operatorImage)}))
+			g.Expect(tc.p.seen).To(Equal([]platform.Cluster{s.ForPlatform(operatorImage)}))
 		})
 	}
 }

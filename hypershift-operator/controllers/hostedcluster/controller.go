@@ -16,15 +16,14 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"github.com/google/uuid"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/google/uuid"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
@@ -107,14 +106,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // prepare gives the object its identities. They are written once, together with the finalizer, so that a stale cache
 // cannot generate a second set.
 func prepare(s *scope) error {
-	if s.hc.Spec.ClusterID == "" {
-		s.hc.Spec.ClusterID = uuid.NewString()
+	if s.HC.Spec.ClusterID == "" {
+		s.HC.Spec.ClusterID = uuid.NewString()
 	}
-	if s.hc.Spec.InfraID == "" {
-		s.hc.Spec.InfraID = naming.InfraID(s.hc.Name)
+	if s.HC.Spec.InfraID == "" {
+		s.HC.Spec.InfraID = naming.InfraID(s.HC.Name)
 	}
-	if p, ok := s.platform.(platform.Identifier); ok {
-		p.Identify(s.hc)
+	if p, ok := s.Platform.(platform.Identifier); ok {
+		p.Identify(s.HC)
 	}
 	return nil
 }
@@ -123,7 +122,7 @@ func prepare(s *scope) error {
 // outage does not block copies of certificates, kubeconfigs or credentials.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	if s.refused != "" {
-		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: r.refuseNamespace}}
+		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: refuseNamespace}}
 	}
 	return []phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
@@ -151,10 +150,12 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "issuer of service accounts", Run: r.reconcileIssuer},
 		{Name: "connection of nodes", Run: r.reconcileConnection},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
-		{Name: "pod security", Run: r.reconcilePodSecurity},
-		{Name: "default requests", Run: r.reconcileLimitRange},
-		{Name: "network policies", Run: r.reconcileNetworkPolicies},
-		{Name: "platform monitoring", Run: r.reconcilePlatformMonitoring},
+		{Name: "pod security", Run: shared(r.podSecurity(s))},
+		{Name: "default requests", Run: shared(namespace.LimitRange{Client: r.Client})},
+		{Name: "network policies", Run: shared(r.networkPolicies(s))},
+		{Name: "platform monitoring", Run: shared(namespace.Monitoring{
+			Client: r.Client, Enabled: r.Settings.PlatformMonitoring,
+		})},
 		{Name: "rights to sign break-glass certificates", Run: r.reconcilePKIRoles},
 		{Name: "right to read how extension API servers authenticate", Run: r.reconcileAuthenticationReader},
 		{Name: "CAs that the payload's operators trust", Run: r.reconcilePayloadTrust},
@@ -174,25 +175,25 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 // observe reads what every reconcile needs, including one that deletes. All of the objects may be missing.
 func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*scope, error) {
 	s := newScope(hc)
-	s.now = r.Clock.Now()
+	s.Now = r.Clock.Now()
 	if !hc.DeletionTimestamp.IsZero() {
-		r.turns.Leave(s.key())
+		r.turns.Leave(s.Key())
 	}
-	s.platform, s.platformServed = r.Platforms.For(s.hc.Spec.Platform.Type)
-	why, err := tenancy.Namespace(ctx, r.Client, s.namespace, s.key())
+	s.Platform, s.PlatformServed = r.Platforms.For(s.HC.Spec.Platform.Type)
+	why, err := tenancy.Namespace(ctx, r.Client, s.Namespace, s.Key())
 	if s.refused = why; err != nil || why != "" {
 		return s, err
 	}
 	hcp := &hyperv1.HostedControlPlane{}
-	key := client.ObjectKey{Namespace: s.namespace, Name: s.hc.Name}
+	key := client.ObjectKey{Namespace: s.Namespace, Name: s.HC.Name}
 	err = r.Client.Get(ctx, key, hcp)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading HostedControlPlane %s: %w", key, err)
 	}
 	if err == nil {
-		s.hcp = hcp
+		s.HCP = hcp
 	}
-	s.pools, err = r.poolsOf(ctx, hc)
+	s.Pools, err = r.poolsOf(ctx, hc)
 	return s, err
 }
 
@@ -205,10 +206,4 @@ func (r *Reconciler) poolsOf(ctx context.Context, hc *hyperv1.HostedCluster) ([]
 	pools := slices.DeleteFunc(list.Items, func(pool hyperv1.NodePool) bool { return pool.Spec.ClusterName != hc.Name })
 	slices.SortFunc(pools, func(a, b hyperv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
 	return pools, nil
-}
-
-// managementHas reports whether the management cluster serves a kind of an optional API.
-func (r *Reconciler) managementHas(group, kind string) bool {
-	_, err := r.Client.RESTMapper().RESTMapping(groupKind(group, kind))
-	return err == nil || !meta.IsNoMatchError(err)
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/namespaceguard"
@@ -74,12 +75,12 @@ func step(name string, run stepFunc) phase.Phase[*scope] {
 // resumeForDeletion ends a pause, because Cluster API and the control plane's operators would also honor it during a
 // deletion.
 func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, error) {
-	cleanup := s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation]
+	cleanup := s.HC.Annotations[hyperv1.CleanupCloudResourcesAnnotation]
 	return "", errors.Join(
 		r.patchControlPlane(ctx, s, func() {
-			s.hcp.Spec.PausedUntil = nil
-			if s.hcp.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != cleanup {
-				annotate(s.hcp, hyperv1.CleanupCloudResourcesAnnotation, cleanup)
+			s.HCP.Spec.PausedUntil = nil
+			if s.HCP.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != cleanup {
+				cluster.Annotate(s.HCP, hyperv1.CleanupCloudResourcesAnnotation, cleanup)
 			}
 		}),
 		r.pauseCluster(ctx, s, false),
@@ -89,13 +90,13 @@ func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, e
 // deleteNodePools deletes the NodePools without waiting; each one waits for its own machines.
 func (r *Reconciler) deleteNodePools(ctx context.Context, s *scope) (string, error) {
 	pools := &hyperv1.NodePoolList{}
-	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
+	if err := r.Client.List(ctx, pools, client.InNamespace(s.HC.Namespace)); err != nil {
 		return "", fmt.Errorf("listing NodePools: %w", err)
 	}
 	var failures []error
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		if pool.Spec.ClusterName != s.hc.Name || !pool.DeletionTimestamp.IsZero() {
+		if pool.Spec.ClusterName != s.HC.Name || !pool.DeletionTimestamp.IsZero() {
 			continue
 		}
 		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, pool)))
@@ -105,20 +106,20 @@ func (r *Reconciler) deleteNodePools(ctx context.Context, s *scope) (string, err
 
 // deleteMachines deletes the Cluster, with which Cluster API deletes all machines, and waits for it.
 func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, error) {
-	if s.hc.Spec.InfraID == "" {
+	if s.HC.Spec.InfraID == "" {
 		return "", nil
 	}
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.HC.Spec.InfraID}}
 	gone, err := upsert.Gone(ctx, r.Client, cluster)
 	if err != nil || gone {
 		return "", err
 	}
 	waitsFor := fmt.Sprintf("Waiting for Cluster API to delete Cluster %s/%s with its machines%s",
 		cluster.Namespace, cluster.Name, s.remainingInGuest())
-	if !s.platformServed {
+	if !s.PlatformServed {
 		return waitsFor, nil
 	}
-	why, err := s.platform.OrphanedMachines(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	why, err := s.Platform.OrphanedMachines(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 	if why != "" {
 		waitsFor += ". " + why
 	}
@@ -129,10 +130,10 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 // volumes. Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is empty if
 // there is nothing to wait for.
 func (s *scope) remainingInGuest() string {
-	if s.hcp == nil || s.hcp.DeletionTimestamp.IsZero() {
+	if s.HCP == nil || s.HCP.DeletionTimestamp.IsZero() {
 		return ""
 	}
-	destroyed := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.CloudResourcesDestroyed), "")
+	destroyed := condition.Copy(s.HCP.Status.Conditions, string(hyperv1.CloudResourcesDestroyed), "")
 	if destroyed.Status != metav1.ConditionFalse || destroyed.Message == "" {
 		return ""
 	}
@@ -143,7 +144,7 @@ func (s *scope) remainingInGuest() string {
 // releaseManagers releases the machine managers after all machines are gone.
 func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, error) {
 	for _, name := range []string{capiManagerName, capiProviderName} {
-		if err := component.Release(ctx, r.Client, client.ObjectKey{Namespace: s.namespace, Name: name}); err != nil {
+		if err := component.Release(ctx, r.Client, client.ObjectKey{Namespace: s.Namespace, Name: name}); err != nil {
 			return "", err
 		}
 	}
@@ -151,14 +152,14 @@ func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, err
 }
 
 func (r *Reconciler) deleteCredentials(ctx context.Context, s *scope) (string, error) {
-	if s.platform == nil {
+	if s.Platform == nil {
 		return "", nil
 	}
-	return "", s.platform.DeleteCredentials(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	return "", s.Platform.DeleteCredentials(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 }
 
 func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, error) {
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.HC.Name}}
 	gone, err := upsert.Gone(ctx, r.Client, hcp)
 	if err != nil || gone {
 		return "", err
@@ -169,18 +170,18 @@ func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, 
 }
 
 func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
+	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.BackPointer() {
 		return "", nil // The namespace never belonged to this cluster.
 	}
-	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
+	if s.HC.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
 		// With this annotation, the janitor keeps the namespace after the cluster is gone.
 		err := upsert.Patch(ctx, r.Client, namespace,
-			func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
+			func() { cluster.Annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
 		return "", client.IgnoreNotFound(err)
 	}
 	if namespace.DeletionTimestamp == nil {
@@ -188,7 +189,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 			return waitsFor, err
 		}
 		// The machines are gone, so the policy that guards the namespace against premature deletion is no longer needed.
-		if err := upsert.Patch(ctx, r.Client, namespace, func() { annotate(namespace, namespaceguard.ReleasedAnnotation, "true") }); err != nil {
+		if err := upsert.Patch(ctx, r.Client, namespace, func() { cluster.Annotate(namespace, namespaceguard.ReleasedAnnotation, "true") }); err != nil {
 			return "", client.IgnoreNotFound(err)
 		}
 	}
@@ -196,7 +197,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	if err != nil || gone {
 		return "", err
 	}
-	return fmt.Sprintf("Waiting for namespace %s to be deleted%s", s.namespace, whyNamespaceStays(namespace)), nil
+	return fmt.Sprintf("Waiting for namespace %s to be deleted%s", s.Namespace, whyNamespaceStays(namespace)), nil
 }
 
 // whyNamespaceStays returns the reasons from the namespace's conditions why it is not deleted yet.
@@ -215,7 +216,7 @@ func whyNamespaceStays(namespace *corev1.Namespace) string {
 
 // deleteClusterRoles deletes the RBAC objects of a cluster outside its namespace.
 func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, error) {
-	owned := client.MatchingLabels(s.ownerLabels())
+	owned := client.MatchingLabels(s.OwnerLabels())
 	return "", errors.Join(
 		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, owned),
 		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, owned),
@@ -229,27 +230,27 @@ func waitForGrace(_ context.Context, s *scope) (ctrl.Result, error) {
 	if left <= 0 {
 		return phase.Done()
 	}
-	s.deletion = "Everything is deleted; the grace period lasts until " + s.now.Add(left).UTC().Format(time.RFC3339)
+	s.deletion = "Everything is deleted; the grace period lasts until " + s.Now.Add(left).UTC().Format(time.RFC3339)
 	return ctrl.Result{RequeueAfter: left}, phase.ErrStop
 }
 
 // graceLeft returns the rest of the grace period of a deleted cluster's object. The period begins when everything else
 // is deleted.
 func (s *scope) graceLeft() time.Duration {
-	grace, err := time.ParseDuration(s.hc.Annotations[hyperv1.HCDestroyGracePeriodAnnotation])
+	grace, err := time.ParseDuration(s.HC.Annotations[hyperv1.HCDestroyGracePeriodAnnotation])
 	if err != nil || grace <= 0 {
 		return 0
 	}
-	since := s.now
-	destroyed := condition.Copy(s.hc.Status.Conditions, string(hyperv1.HostedClusterDestroyed), "")
+	since := s.Now
+	destroyed := condition.Copy(s.HC.Status.Conditions, string(hyperv1.HostedClusterDestroyed), "")
 	if destroyed.Status == metav1.ConditionTrue {
-		for _, c := range s.hc.Status.Conditions {
+		for _, c := range s.HC.Status.Conditions {
 			if c.Type == destroyed.Type {
 				since = c.LastTransitionTime.Time
 			}
 		}
 	}
-	s.setCondition(condition.True(string(hyperv1.HostedClusterDestroyed), hyperv1.WaitingForGracePeriodReason,
+	s.SetCondition(condition.True(string(hyperv1.HostedClusterDestroyed), hyperv1.WaitingForGracePeriodReason,
 		"Everything is deleted; the object stays for its grace period"))
-	return since.Add(grace).Sub(s.now)
+	return since.Add(grace).Sub(s.Now)
 }

@@ -36,7 +36,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 		}
 	}
 	if len(machines) > 0 {
-		why, err := s.platform.OrphanedMachines(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+		why, err := s.Platform.OrphanedMachines(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 		waitsFor := fmt.Sprintf("Waiting for %s that outlived their Cluster to be released: %s. %s", condition.Count(len(machines), "machine"), firstFew(names(machines)), why)
 		return waitsFor, errors.Join(append(failures, err)...)
 	}
@@ -55,18 +55,18 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 
 // infraMachines returns the list type of the platform's machines, if it has any.
 func (r *Reconciler) infraMachines(s *scope) []client.ObjectList {
-	if !s.platformServed || s.platform.Machines() == nil {
+	if !s.PlatformServed || s.Platform.Machines() == nil {
 		return nil
 	}
-	return []client.ObjectList{s.platform.Machines()}
+	return []client.ObjectList{s.Platform.Machines()}
 }
 
 // objects lists all objects of the given kinds in the hosted namespace.
 func (r *Reconciler) objects(ctx context.Context, s *scope, lists ...client.ObjectList) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range lists {
-		if err := r.Client.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
-			return nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.namespace, err)
+		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.Namespace, err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			if obj, ok := item.(client.Object); ok {
@@ -75,7 +75,7 @@ func (r *Reconciler) objects(ctx context.Context, s *scope, lists ...client.Obje
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("reading %T of namespace %s: %w", list, s.namespace, err)
+			return nil, fmt.Errorf("reading %T of namespace %s: %w", list, s.Namespace, err)
 		}
 	}
 	return all, nil

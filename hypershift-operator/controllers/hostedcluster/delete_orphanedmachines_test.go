@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,15 +38,15 @@ func TestOrphansGo(t *testing.T) {
 		waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(waitsFor).To(And(ContainSubstring("4 machines"), HaveSuffix("released: a, b, c, .... MAAS is away")))
-		g.Expect(p.seen[0]).To(Equal(s.cluster(operatorImage)))
+		g.Expect(p.seen[0]).To(Equal(s.ForPlatform(operatorImage)))
 		machine, set := &infrav1.MaasMachine{}, &clusterv1.Machine{}
 		machine.Namespace, machine.Name, set.Namespace, set.Name = "clusters-demo", "a", "clusters-demo", "machine"
-		g.Expect(d.has(t, machine) && d.has(t, set)).To(BeTrue())
+		g.Expect(d.Has(t, machine) && d.Has(t, set)).To(BeTrue())
 		g.Expect(machine.DeletionTimestamp != nil && set.DeletionTimestamp != nil).To(BeTrue())
-		d.wrote = nil
+		d.Wrote = nil
 		_, err = d.deleteOrphanedMachines(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.wrote).To(BeEmpty(), "they were asked already")
+		g.Expect(d.Wrote).To(BeEmpty(), "they were asked already")
 	})
 	t.Run("When the last machine is released, it should remove the finalizers of the Cluster API objects", func(t *testing.T) {
 		g, d, s := NewWithT(t), newDesk(orphans()...), on(&plugged{machines: &infrav1.MaasMachineList{}})
@@ -58,18 +57,18 @@ func TestOrphansGo(t *testing.T) {
 		}
 		g.Expect(d.deleteOrphanedMachines(t.Context(), s)).To(BeEmpty())
 		theirs := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "theirs"}}
-		g.Expect(d.has(t, theirs)).To(BeTrue())
+		g.Expect(d.Has(t, theirs)).To(BeTrue())
 		g.Expect(theirs.DeletionTimestamp).To(BeNil())
 	})
 	for name, s := range map[string]*scope{
-		"the platform is not served":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.platformServed = false }),
+		"the platform is not served":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.PlatformServed = false }),
 		"the platform creates no machines": on(&plugged{}),
 		"the platform is unknown":          withScope(),
 	} {
 		t.Run("When "+name+", it should not wait for the platform's machines", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(orphans("a")...)
 			g.Expect(d.deleteOrphanedMachines(t.Context(), s)).NotTo(ContainSubstring("outlived their Cluster to be released"))
-			g.Expect(d.has(t, &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a"}})).To(BeTrue())
+			g.Expect(d.Has(t, &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a"}})).To(BeTrue())
 		})
 	}
 }
@@ -90,7 +89,7 @@ func TestOrphansThatCannotGo(t *testing.T) {
 	} {
 		t.Run("When "+refuse+" fails, it should return the error and what it waits for", func(t *testing.T) {
 			g, d, p := NewWithT(t), newDesk(orphans(tc.machines...)...), &plugged{machines: &infrav1.MaasMachineList{}}
-			if d.refuse = refuse; refuse == "the platform" {
+			if d.Refuse = refuse; refuse == "the platform" {
 				p.err = errNotNow
 			}
 			waitsFor, err := d.deleteOrphanedMachines(t.Context(), on(p))
@@ -104,7 +103,7 @@ func TestOrphansThatCannotGo(t *testing.T) {
 	}
 	t.Run("When the Machines cannot be listed, it should return an error", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
-		d.refuse = "list v1beta2.MachineList"
+		d.Refuse = "list v1beta2.MachineList"
 		_, err := d.deleteOrphanedMachines(t.Context(), on(&plugged{}))
 		g.Expect(err).To(MatchError(And(HavePrefix("listing "), HaveSuffix("of namespace clusters-demo: not now"))))
 	})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/namespaceguard"
 	"github.com/openshift/hypershift/support/phase"
@@ -76,8 +76,8 @@ func going() []client.Object {
 	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	elsewhere := of("elsewhere", "demo")
 	elsewhere.Namespace = "others"
-	owned := metav1.ObjectMeta{Name: "owned", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}
-	others := metav1.ObjectMeta{Name: "others", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "other"}}
+	owned := metav1.ObjectMeta{Name: "owned", Labels: map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}}
+	others := metav1.ObjectMeta{Name: "others", Labels: map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "other"}}
 	return []client.Object{
 		of("mine", "demo", "test/machines"), of("too", "demo", "test/machines"), leaving, of("others", "other"), elsewhere,
 		&rbacv1.ClusterRole{ObjectMeta: owned}, &rbacv1.ClusterRole{ObjectMeta: others},
@@ -89,16 +89,16 @@ func TestOwnPoolsAndRightsGo(t *testing.T) {
 	t.Run("When a cluster is deleted, it should delete each of its NodePools once", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(going()...)
 		g.Expect(d.deleteNodePools(t.Context(), withScope())).To(BeEmpty())
-		g.Expect(d.wrote).To(ConsistOf("delete v1beta1.NodePool clusters/mine", "delete v1beta1.NodePool clusters/too"))
+		g.Expect(d.Wrote).To(ConsistOf("delete v1beta1.NodePool clusters/mine", "delete v1beta1.NodePool clusters/too"))
 	})
 	t.Run("When a cluster is deleted, it should delete its ClusterRoles and ClusterRoleBindings", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(going()...)
 		g.Expect(d.deleteClusterRoles(t.Context(), withScope())).To(BeEmpty())
 		for _, obj := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
 			obj.SetName("owned")
-			g.Expect(d.has(t, obj)).To(BeFalse())
+			g.Expect(d.Has(t, obj)).To(BeFalse())
 			obj.SetName("others")
-			g.Expect(d.has(t, obj)).To(BeTrue())
+			g.Expect(d.Has(t, obj)).To(BeTrue())
 		}
 	})
 	for refuse, run := range map[string]func(*desk) stepFunc{
@@ -110,43 +110,43 @@ func TestOwnPoolsAndRightsGo(t *testing.T) {
 	} {
 		t.Run("When the server refuses to "+refuse+", it should delete the other objects and return the error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(going()...)
-			d.refuse = refuse
+			d.Refuse = refuse
 			_, err := run(d)(t.Context(), withScope())
 			g.Expect(err).To(MatchError(errNotNow))
-			g.Expect(len(d.wrote)).To(Equal(map[bool]int{true: 0, false: 1}[refuse == "list v1beta1.NodePoolList"]))
+			g.Expect(len(d.Wrote)).To(Equal(map[bool]int{true: 0, false: 1}[refuse == "list v1beta1.NodePoolList"]))
 		})
 	}
 }
 
 func TestResumeForDeletion(t *testing.T) {
 	g, s := NewWithT(t), withScope()
-	s.hc.Annotations = map[string]string{hyperv1.CleanupCloudResourcesAnnotation: "true"}
-	s.hc.Spec.InfraID = "infra"
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo"}, Spec: hyperv1.HostedControlPlaneSpec{PausedUntil: ptr.To("true")}}
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "infra"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}}
+	s.HC.Annotations = map[string]string{hyperv1.CleanupCloudResourcesAnnotation: "true"}
+	s.HC.Spec.InfraID = "infra"
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "demo"}, Spec: hyperv1.HostedControlPlaneSpec{PausedUntil: ptr.To("true")}}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "infra"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}}
 	d := newDesk(hcp, cluster)
-	s.hcp = &hyperv1.HostedControlPlane{ObjectMeta: *hcp.ObjectMeta.DeepCopy()}
-	g.Expect(d.has(t, s.hcp)).To(BeTrue())
+	s.HCP = &hyperv1.HostedControlPlane{ObjectMeta: *hcp.ObjectMeta.DeepCopy()}
+	g.Expect(d.Has(t, s.HCP)).To(BeTrue())
 	g.Expect(d.resumeForDeletion(t.Context(), s)).To(BeEmpty())
-	g.Expect(d.has(t, hcp) && d.has(t, cluster)).To(BeTrue())
+	g.Expect(d.Has(t, hcp) && d.Has(t, cluster)).To(BeTrue())
 	g.Expect(hcp.Spec.PausedUntil).To(BeNil())
 	g.Expect(hcp.Annotations).To(HaveKeyWithValue(hyperv1.CleanupCloudResourcesAnnotation, "true"))
 	g.Expect(cluster.Spec.Paused).To(HaveValue(BeFalse()))
-	d.wrote = nil
+	d.Wrote = nil
 	g.Expect(d.resumeForDeletion(t.Context(), s)).To(BeEmpty())
-	g.Expect(d.wrote).To(BeEmpty(), "once is enough")
+	g.Expect(d.Wrote).To(BeEmpty(), "once is enough")
 	for _, refuse := range []string{"get v1beta2.Cluster", "patch v1beta1.HostedControlPlane"} {
-		d.refuse, s.hcp.Spec.PausedUntil = refuse, ptr.To("true")
+		d.Refuse, s.HCP.Spec.PausedUntil = refuse, ptr.To("true")
 		_, err := d.resumeForDeletion(t.Context(), s)
 		g.Expect(err).To(MatchError(errNotNow), refuse)
 	}
 	t.Run("When no cleanup is requested, it should set no annotation on the control plane", func(t *testing.T) {
-		g, s := NewWithT(t), withScope(func(s *scope) { s.hcp = hcp.DeepCopy() })
-		s.hcp.Annotations, s.hcp.ResourceVersion = nil, ""
-		d := newDesk(s.hcp.DeepCopy())
-		g.Expect(d.has(t, s.hcp)).To(BeTrue())
+		g, s := NewWithT(t), withScope(func(s *scope) { s.HCP = hcp.DeepCopy() })
+		s.HCP.Annotations, s.HCP.ResourceVersion = nil, ""
+		d := newDesk(s.HCP.DeepCopy())
+		g.Expect(d.Has(t, s.HCP)).To(BeTrue())
 		g.Expect(d.resumeForDeletion(t.Context(), s)).To(BeEmpty())
-		g.Expect(s.hcp.Annotations).To(BeEmpty())
+		g.Expect(s.HCP.Annotations).To(BeEmpty())
 	})
 }
 
@@ -174,16 +174,16 @@ func TestMachinesGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(held()), on(tc.p)
-			s.platformServed, s.hc.Spec.InfraID, d.refuse = tc.served, tc.infraID, tc.refuse
+			s.PlatformServed, s.HC.Spec.InfraID, d.Refuse = tc.served, tc.infraID, tc.refuse
 			waitsFor, err := d.deleteMachines(t.Context(), s)
 			g.Expect(waitsFor).To(Equal(tc.want))
 			g.Expect(errors.Is(err, errNotNow)).To(Equal(tc.err != nil))
 			g.Expect(tc.p.seen).To(HaveLen(tc.asked))
 			for _, seen := range tc.p.seen {
-				g.Expect(seen).To(Equal(s.cluster(operatorImage)))
+				g.Expect(seen).To(Equal(s.ForPlatform(operatorImage)))
 			}
 			cluster := held()
-			g.Expect(d.has(t, cluster)).To(BeTrue())
+			g.Expect(d.Has(t, cluster)).To(BeTrue())
 			g.Expect(cluster.DeletionTimestamp != nil).To(Equal(tc.want != ""))
 		})
 	}
@@ -194,14 +194,14 @@ func TestManagersAreLetGo(t *testing.T) {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Finalizers: []string{hyperv1.ControlPlaneComponentFinalizer}}}
 	}
 	g, d := NewWithT(t), newDesk(manager("cluster-api"), manager("capi-provider"), manager("control-plane-operator"))
-	d.refuse = "capi-provider"
+	d.Refuse = "capi-provider"
 	_, err := d.releaseManagers(t.Context(), withScope())
 	g.Expect(err).To(MatchError(errNotNow))
-	d.refuse = "nothing"
+	d.Refuse = "nothing"
 	g.Expect(d.releaseManagers(t.Context(), withScope())).To(BeEmpty())
 	for name, held := range map[string]int{"cluster-api": 0, "capi-provider": 0, "control-plane-operator": 1} {
 		live := manager(name)
-		g.Expect(d.has(t, live)).To(BeTrue())
+		g.Expect(d.Has(t, live)).To(BeTrue())
 		g.Expect(live.Finalizers).To(HaveLen(held), name)
 	}
 }
@@ -212,15 +212,15 @@ func TestCredentialsAndControlPlaneGo(t *testing.T) {
 		s := on(p)
 		_, err := newDesk().deleteCredentials(t.Context(), s)
 		g.Expect(err).To(MatchError(errNotNow))
-		g.Expect(p.seen[0]).To(Equal(s.cluster(operatorImage)))
+		g.Expect(p.seen[0]).To(Equal(s.ForPlatform(operatorImage)))
 		g.Expect(newDesk().deleteCredentials(t.Context(), withScope())).To(BeEmpty(), "nobody knows that platform")
 	})
 	t.Run("When the control plane still has finalizers, it should wait and name them", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
-		hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo", Finalizers: []string{"a", "b"}}}
+		hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "demo", Finalizers: []string{"a", "b"}}}
 		d := newDesk(hcp)
 		g.Expect(d.deleteControlPlane(t.Context(), s)).To(And(ContainSubstring("HostedControlPlane clusters-demo/demo"), ContainSubstring("[a b]")))
-		d.refuse = "get v1beta1.HostedControlPlane"
+		d.Refuse = "get v1beta1.HostedControlPlane"
 		_, err := d.deleteControlPlane(t.Context(), s)
 		g.Expect(err).To(MatchError(errNotNow))
 		g.Expect(newDesk().deleteControlPlane(t.Context(), s)).To(BeEmpty())
@@ -265,8 +265,8 @@ func TestNamespaceGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(tc.there...), withScope()
-			d.refuse = tc.refuse
-			s.hc.Annotations = map[string]string{hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: tc.keep}
+			d.Refuse = tc.refuse
+			s.HC.Annotations = map[string]string{hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: tc.keep}
 			waitsFor, err := d.deleteNamespace(t.Context(), s)
 			g.Expect(errors.Is(err, errNotNow)).To(Equal(tc.err != nil), "%v", err)
 			if tc.want == "" {
@@ -274,7 +274,7 @@ func TestNamespaceGoes(t *testing.T) {
 			}
 			g.Expect(waitsFor).To(ContainSubstring(tc.want))
 			live := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}
-			if d.has(t, live) {
+			if d.Has(t, live) {
 				g.Expect(live.DeletionTimestamp != nil).To(Equal(tc.deleted))
 				g.Expect(live.Annotations[namespaceguard.ReleasedAnnotation] == "true").To(Equal(tc.released))
 			}

@@ -38,9 +38,9 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 		{"StatefulSet", []client.Object{&appsv1.StatefulSet{}}, 0},
 	} {
 		for _, kind := range group.kinds {
-			err := r.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
+			err := r.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.Namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
 			if err != nil {
-				return "", fmt.Errorf("deleting the workloads in namespace %s: %w", s.namespace, err)
+				return "", fmt.Errorf("deleting the workloads in namespace %s: %w", s.Namespace, err)
 			}
 		}
 		running, err := r.podsOf(ctx, s, group.owner)
@@ -54,7 +54,7 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 		}
 		if len(running) > 0 {
 			return fmt.Sprintf("Waiting for %s in namespace %s to stop: %s",
-				condition.Count(len(running), "pod"), s.namespace, firstFew(placed(running))), nil
+				condition.Count(len(running), "pod"), s.Namespace, firstFew(placed(running))), nil
 		}
 	}
 	return "", nil
@@ -63,8 +63,8 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 // podsOf lists the remaining pods that one kind of controller owns.
 func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
-		return nil, fmt.Errorf("listing the pods in namespace %s: %w", s.namespace, err)
+	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing the pods in namespace %s: %w", s.Namespace, err)
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
 		controller := metav1.GetControllerOf(&pod)

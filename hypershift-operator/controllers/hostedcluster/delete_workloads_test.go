@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,17 +34,17 @@ func TestStopWorkloads(t *testing.T) {
 	labels := map[string]string{"app": "x"}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podOf("", "ReplicaSet").Spec}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
-	meta := metav1.ObjectMeta{Namespace: scope.namespace, Name: "x"}
-	user, etcd := podOf(scope.namespace, "ReplicaSet"), podOf(scope.namespace, "StatefulSet")
+	meta := metav1.ObjectMeta{Namespace: scope.Namespace, Name: "x"}
+	user, etcd := podOf(scope.Namespace, "ReplicaSet"), podOf(scope.Namespace, "StatefulSet")
 	user.Spec.TerminationGracePeriodSeconds = ptr.To[int64](135)
 	orphan := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template}}
 	set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}
-	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scope.namespace}},
+	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scope.Namespace}},
 		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, orphan, set, user, etcd)
 
 	waitsFor, err := s.stopWorkloads(ctx, scope)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(waitsFor).To(Equal(`Waiting for 1 pod in namespace ` + scope.namespace + ` to stop: of-deployment on node "dead"`))
+	s.Expect(waitsFor).To(Equal(`Waiting for 1 pod in namespace ` + scope.Namespace + ` to stop: of-deployment on node "dead"`))
 	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
 	s.Expect(set.DeletionTimestamp).To(BeNil())
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
@@ -97,10 +96,10 @@ func TestWorkloadsEndInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there(tc.pods...)...)
-			d.refuse = tc.refuse
+			d.Refuse = tc.refuse
 			waitsFor, err := d.stopWorkloads(t.Context(), withScope())
 			g.Expect(waitsFor).To(Equal(tc.is))
-			g.Expect(strings.Join(d.wrote, ",")).To(Equal(tc.did))
+			g.Expect(strings.Join(d.Wrote, ",")).To(Equal(tc.did))
 			if tc.fails {
 				g.Expect(err).To(MatchError(And(HaveSuffix("in namespace clusters-demo: not now"), HavePrefix(map[bool]string{true: "listing", false: "deleting"}[tc.refuse == "list v1.PodList"]))))
 				return

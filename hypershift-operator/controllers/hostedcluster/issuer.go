@@ -16,39 +16,39 @@ import (
 // reconcileIssuer publishes the issuer of the guest's service account tokens to the platform's cloud. It adds the
 // finalizer first, so that the published documents are always removed later.
 func (r *Reconciler) reconcileIssuer(ctx context.Context, s *scope) (ctrl.Result, error) {
-	publisher, ok := s.platform.(platform.IssuerPublisher)
+	publisher, ok := s.Platform.(platform.IssuerPublisher)
 	if !ok {
 		return ctrl.Result{}, nil
 	}
-	cluster := s.cluster(r.Settings.OperatorImage)
+	cluster := s.ForPlatform(r.Settings.OperatorImage)
 	documents, why, err := publisher.IssuerDocuments(ctx, r.Client, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(documents) == 0 {
 		if why.Type == "" {
-			s.clear(hyperv1.ValidOIDCConfiguration)
+			s.Clear(hyperv1.ValidOIDCConfiguration)
 		} else {
-			s.setCondition(why)
+			s.SetCondition(why)
 		}
 		return ctrl.Result{}, nil
 	}
-	if err := finalizer.Add(ctx, r.Client, s.hc, publisher.IssuerFinalizer(), nil); err != nil {
+	if err := finalizer.Add(ctx, r.Client, s.HC, publisher.IssuerFinalizer(), nil); err != nil {
 		return ctrl.Result{}, err
 	}
 	how, again := publisher.PublishIssuer(ctx, cluster, documents)
-	s.setCondition(how)
+	s.SetCondition(how)
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // withdrawIssuer removes the published issuer after every possible user of the guest's service account tokens is gone.
 func (r *Reconciler) withdrawIssuer(ctx context.Context, s *scope) (string, error) {
-	publisher, ok := s.platform.(platform.IssuerPublisher)
-	if !ok || !controllerutil.ContainsFinalizer(s.hc, publisher.IssuerFinalizer()) {
+	publisher, ok := s.Platform.(platform.IssuerPublisher)
+	if !ok || !controllerutil.ContainsFinalizer(s.HC, publisher.IssuerFinalizer()) {
 		return "", nil
 	}
-	if err := publisher.WithdrawIssuer(ctx, s.cluster(r.Settings.OperatorImage)); err != nil {
+	if err := publisher.WithdrawIssuer(ctx, s.ForPlatform(r.Settings.OperatorImage)); err != nil {
 		return "", err
 	}
-	return "", finalizer.Remove(ctx, r.Client, s.hc, publisher.IssuerFinalizer())
+	return "", finalizer.Remove(ctx, r.Client, s.HC, publisher.IssuerFinalizer())
 }

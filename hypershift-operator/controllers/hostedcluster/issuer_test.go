@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -41,8 +40,8 @@ func TestIssuerIsPublished(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
 			d, s := newDesk(hc), on(tc.p)
-			g.Expect(d.has(t, s.hc)).To(BeTrue())
-			d.refuse = tc.refuse
+			g.Expect(d.Has(t, s.HC)).To(BeTrue())
+			d.Refuse = tc.refuse
 			result, err := d.reconcileIssuer(t.Context(), s)
 			if tc.err == nil {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -50,14 +49,14 @@ func TestIssuerIsPublished(t *testing.T) {
 				g.Expect(err).To(MatchError(tc.err))
 			}
 			g.Expect(result.RequeueAfter).To(Equal(tc.again))
-			g.Expect(s.conditions).To(HaveLen(len(tc.conditions)))
+			g.Expect(s.Conditions).To(HaveLen(len(tc.conditions)))
 			for key, want := range tc.conditions {
-				g.Expect(s.conditions[key]).To(Equal(want))
+				g.Expect(s.Conditions[key]).To(Equal(want))
 			}
-			g.Expect(s.cleared).To(Equal(tc.cleared))
+			g.Expect(s.Cleared).To(Equal(tc.cleared))
 			g.Expect(tc.p.did).To(Equal(tc.did))
 			g.Expect(tc.p.seen[0].OperatorImage).To(Equal(operatorImage))
-			g.Expect(d.has(t, hc)).To(BeTrue())
+			g.Expect(d.Has(t, hc)).To(BeTrue())
 			g.Expect(hc.Finalizers).To(Equal(tc.finalizers))
 		})
 	}
@@ -66,7 +65,7 @@ func TestIssuerIsPublished(t *testing.T) {
 		_, err := newDesk().reconcileIssuer(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(newDesk().withdrawIssuer(t.Context(), s)).To(BeEmpty())
-		g.Expect(s.conditions).To(BeEmpty())
+		g.Expect(s.Conditions).To(BeEmpty())
 	})
 }
 
@@ -86,8 +85,8 @@ func TestIssuerIsWithdrawn(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
 			hc.Finalizers = tc.had
 			d, s := newDesk(hc), on(tc.p)
-			g.Expect(d.has(t, s.hc)).To(BeTrue())
-			d.refuse = tc.refuse
+			g.Expect(d.Has(t, s.HC)).To(BeTrue())
+			d.Refuse = tc.refuse
 			waitsFor, err := d.withdrawIssuer(t.Context(), s)
 			g.Expect(waitsFor).To(BeEmpty())
 			if tc.did != nil && (tc.p.err != nil || tc.refuse != "") {
@@ -98,9 +97,9 @@ func TestIssuerIsWithdrawn(t *testing.T) {
 			g.Expect(tc.p.did).To(Equal(tc.did))
 			if tc.did != nil {
 				g.Expect(tc.p.seen).To(HaveLen(1))
-				g.Expect(tc.p.seen[0]).To(Equal(platform.Cluster{HostedCluster: s.hc, Namespace: s.namespace, OperatorImage: operatorImage}))
+				g.Expect(tc.p.seen[0]).To(Equal(platform.Cluster{HostedCluster: s.HC, Namespace: s.Namespace, OperatorImage: operatorImage}))
 			}
-			g.Expect(d.has(t, hc)).To(BeTrue())
+			g.Expect(d.Has(t, hc)).To(BeTrue())
 			g.Expect(hc.Finalizers).To(Equal(tc.left))
 		})
 	}

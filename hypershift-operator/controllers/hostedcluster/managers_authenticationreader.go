@@ -23,20 +23,20 @@ const authenticationReaderRole = "extension-apiserver-authentication-reader"
 // authenticates clients. Without this right the operator does not start. OpenShift grants it to all service accounts;
 // here, one service account of each such control plane gets it.
 func (r *Reconciler) reconcileAuthenticationReader(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.distribution().OwnOperators {
+	if !s.Distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
-	if _, disabled := s.hc.Annotations[hyperv1.DisablePKIReconciliationAnnotation]; disabled {
+	if _, disabled := s.HC.Annotations[hyperv1.DisablePKIReconciliationAnnotation]; disabled {
 		return ctrl.Result{}, r.dropAuthenticationReader(ctx, s)
 	}
 	binding := s.authenticationReader()
 	_, err := upsert.Object(ctx, r.Client, binding, func() error {
-		if err := s.claimClusterWide(binding); err != nil {
+		if err := s.ClaimClusterWide(binding); err != nil {
 			return err
 		}
-		s.own(binding)
+		s.Own(binding)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: authenticationReaderRole}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: pkiOperatorName}}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: pkiOperatorName}}
 		return nil
 	})
 	return ctrl.Result{}, err
@@ -52,7 +52,7 @@ func (r *Reconciler) dropAuthenticationReader(ctx context.Context, s *scope) err
 		}
 		return fmt.Errorf("reading RoleBinding %s: %w", key, err)
 	}
-	if binding.Labels[ownerNamespace] != s.hc.Namespace || binding.Labels[ownerName] != s.hc.Name {
+	if !s.OwnsClusterWide(binding) {
 		return nil
 	}
 	_, err := upsert.Gone(ctx, r.Client, binding)
@@ -61,6 +61,6 @@ func (r *Reconciler) dropAuthenticationReader(ctx context.Context, s *scope) err
 
 func (s *scope) authenticationReader() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
-		Namespace: metav1.NamespaceSystem, Name: s.namespace + "-authentication-reader",
+		Namespace: metav1.NamespaceSystem, Name: s.Namespace + "-authentication-reader",
 	}}
 }

@@ -24,13 +24,13 @@ const (
 // failures in the hosted namespace. The Role that the payload's control-plane-operator grants it omits Events, in every
 // version since 4.14.
 func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.distribution().OwnOperators {
+	if !s.Distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
-	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: configOperatorEvents}
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: configOperatorEvents}
 	role := &rbacv1.Role{ObjectMeta: meta}
 	_, err := upsert.Object(ctx, r.Client, role, func() error {
-		s.own(role)
+		s.Own(role)
 		role.Rules = []rbacv1.PolicyRule{{
 			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
 		}}
@@ -41,12 +41,12 @@ func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
 	_, err = upsert.Object(ctx, r.Client, binding, func() error {
-		s.own(binding)
+		s.Own(binding)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: configOperatorEvents}
 		binding.Subjects = nil
 		for _, account := range []string{configOperatorName, olderConfigOperatorAccount} {
 			binding.Subjects = append(binding.Subjects,
-				rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account})
+				rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account})
 		}
 		return nil
 	})

@@ -6,18 +6,18 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
 // runningRelease returns a scope of a cluster that runs a release.
 func runningRelease(image string) *scope {
-	return withScope(func(s *scope) { s.release = fixture.Payloads()[image] })
+	return withScope(func(s *scope) { s.Release = fixture.Payloads()[image] })
 }
 
 func TestSignersOfBreakGlass(t *testing.T) {
@@ -46,22 +46,22 @@ func TestSignersOfBreakGlass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(), runningRelease(tc.image)
 			if tc.disabled {
-				s.hc.Annotations = map[string]string{hyperv1.DisablePKIReconciliationAnnotation: ""}
+				s.HC.Annotations = map[string]string{hyperv1.DisablePKIReconciliationAnnotation: ""}
 			}
 			_, err := d.reconcilePKIRoles(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			for name, rules := range want {
 				role, binding := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
-				g.Expect(d.has(t, role)).To(Equal(tc.account != ""))
-				g.Expect(d.has(t, binding)).To(Equal(tc.account != ""))
+				g.Expect(d.Has(t, role)).To(Equal(tc.account != ""))
+				g.Expect(d.Has(t, binding)).To(Equal(tc.account != ""))
 				if tc.account == "" {
 					continue
 				}
 				g.Expect(role.Rules).To(Equal(rules))
 				g.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: name}))
-				g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.namespace, Name: tc.account}}))
+				g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.Namespace, Name: tc.account}}))
 				for _, obj := range []client.Object{role, binding} {
-					g.Expect(obj.GetLabels()).To(Equal(map[string]string{ownerNamespace: "clusters", ownerName: "demo"}))
+					g.Expect(obj.GetLabels()).To(Equal(map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}))
 				}
 			}
 		})
@@ -78,14 +78,14 @@ func TestSignersThatCannotBe(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there)
 			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
 			g.Expect(err).To(MatchError(ContainSubstring("not this cluster's")))
-			g.Expect(d.has(t, there)).To(BeTrue())
+			g.Expect(d.Has(t, there)).To(BeTrue())
 			g.Expect(there.GetLabels()).To(BeEmpty())
 		})
 	}
 	for _, refuse := range []string{"clusters-demo-csr-approver", "clusters-demo-csr-signer", "create v1.ClusterRoleBinding /clusters-demo-csr-signer", "create v1.ClusterRole /clusters-demo-csr-approver"} {
 		t.Run("When the server refuses "+refuse+", it should return the error", func(t *testing.T) {
 			d := newDesk()
-			d.refuse = refuse
+			d.Refuse = refuse
 			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
 			NewWithT(t).Expect(err).To(MatchError(errNotNow))
 		})
@@ -98,7 +98,7 @@ func TestConfigOperatorTells(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.has(t, role) && d.has(t, binding)).To(BeTrue())
+		g.Expect(d.Has(t, role) && d.Has(t, binding)).To(BeTrue())
 		g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}}))
 		g.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role.Name}))
 		account := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "clusters-demo", Name: "hosted-cluster-config-operator"}
@@ -113,15 +113,15 @@ func TestConfigOperatorTells(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.ReleaseImage))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.wrote).To(BeEmpty())
+		g.Expect(d.Wrote).To(BeEmpty())
 	})
 	for refuse, wrote := range map[string]int{"create v1.Role ": 0, "create v1.RoleBinding": 1} {
 		t.Run("When the server refuses to "+refuse+", it should return the error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk()
-			d.refuse = refuse
+			d.Refuse = refuse
 			_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
 			g.Expect(err).To(MatchError(errNotNow))
-			g.Expect(d.wrote).To(HaveLen(wrote))
+			g.Expect(d.Wrote).To(HaveLen(wrote))
 		})
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
@@ -146,40 +148,40 @@ func (j *Janitor) unmark(ctx context.Context, namespace *corev1.Namespace, owned
 }
 
 // orphan handles a namespace whose HostedCluster is gone.
-func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result, error) {
-	policy := namespace.Annotations[hyperv1.OrphanPolicyAnnotation]
-	_, proven := servedIn(namespace)
+func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, space *corev1.Namespace) (ctrl.Result, error) {
+	policy := space.Annotations[hyperv1.OrphanPolicyAnnotation]
+	_, proven := namespace.ServedIn(space)
 	switch {
 	case policy == hyperv1.OrphanPolicyKeep:
-		metrics.Orphaned.Set(namespace.Name, stateKept)
+		metrics.Orphaned.Set(space.Name, stateKept)
 		return ctrl.Result{}, nil
 	case policy == hyperv1.OrphanPolicyDelete:
-		return j.takeApart(ctx, key, namespace)
+		return j.takeApart(ctx, key, space)
 	case !proven:
-		metrics.Orphaned.Set(namespace.Name, stateUnproven)
-		j.event(namespace, "OrphanedControlPlane",
+		metrics.Orphaned.Set(space.Name, stateUnproven)
+		j.event(space, "OrphanedControlPlane",
 			"HostedCluster %s does not exist, and no record shows that it did in this management cluster. "+
 				"Restore it, or have its control plane deleted by the annotation %s=%s of this namespace", key,
 			hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
 		return ctrl.Result{}, nil
 	}
-	paused, err := j.paused(ctx, key, namespace.Name)
+	paused, err := j.paused(ctx, key, space.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if paused.Paused {
-		metrics.Orphaned.Set(namespace.Name, statePaused)
+		metrics.Orphaned.Set(space.Name, statePaused)
 		return ctrl.Result{RequeueAfter: paused.For}, nil
 	}
-	left, err := j.graceLeft(ctx, key, namespace)
+	left, err := j.graceLeft(ctx, key, space)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if left > 0 {
-		metrics.Orphaned.Set(namespace.Name, stateWaiting)
+		metrics.Orphaned.Set(space.Name, stateWaiting)
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	return j.takeApart(ctx, key, namespace)
+	return j.takeApart(ctx, key, space)
 }
 
 // paused reports whether the control plane was paused when its HostedCluster disappeared.
@@ -208,7 +210,7 @@ func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace
 		return since.Add(j.Grace).Sub(now), nil
 	}
 	err = upsert.PatchLatest(ctx, j.Clusters.Client, namespace, func() {
-		annotate(namespace, hyperv1.OrphanedSinceAnnotation, now.UTC().Format(time.RFC3339))
+		cluster.Annotate(namespace, hyperv1.OrphanedSinceAnnotation, now.UTC().Format(time.RFC3339))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("marking namespace %s as orphaned: %w", namespace.Name, err)
@@ -263,7 +265,7 @@ func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	_, err := j.Clusters.deleteClusterRoles(ctx, s)
 	failures := []error{err}
 	for _, platformType := range j.Clusters.Platforms.Supported() {
-		s.hc.Spec.Platform.Type = platformType
+		s.HC.Spec.Platform.Type = platformType
 		if plugin, served := j.Clusters.Platforms.For(platformType); served {
 			failures = append(failures, j.deleteCopies(ctx, plugin, s))
 		}
@@ -273,14 +275,14 @@ func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	}
 	j.forget(key)
 	if first.IsZero() {
-		ctrl.LoggerFrom(ctx).Info("Deleted a control plane whose HostedCluster was gone", "namespace", s.namespace)
-		metrics.Orphaned.Deleted(s.namespace)
+		ctrl.LoggerFrom(ctx).Info("Deleted a control plane whose HostedCluster was gone", "namespace", s.Namespace)
+		metrics.Orphaned.Deleted(s.Namespace)
 	}
 	return ctrl.Result{}, nil
 }
 
 func (j *Janitor) deleteCopies(ctx context.Context, plugin platform.Platform, s *scope) error {
-	return plugin.DeleteCredentials(ctx, j.Clusters.Client, s.cluster(j.Clusters.Settings.OperatorImage))
+	return plugin.DeleteCredentials(ctx, j.Clusters.Client, s.ForPlatform(j.Clusters.Settings.OperatorImage))
 }
 
 func (j *Janitor) firstSeen(key client.ObjectKey) time.Time {

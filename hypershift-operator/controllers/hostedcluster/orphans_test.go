@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -49,7 +50,7 @@ func newOrphanage(t *testing.T, more ...client.Object) *orphanage {
 	capi := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "infra",
 		Finalizers: []string{"test/machines"}}}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo",
-		Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}}
+		Labels: map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}}}
 	credentials := &corev1.Secret{ObjectMeta: ours(fixture.OperatorNamespace, fixture.CredentialsCopy("clusters").Name),
 		Data: map[string][]byte{"MAAS_ENDPOINT": []byte(fixture.Endpoint), "MAAS_API_KEY": []byte(fixture.APIKey)}}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: ours("clusters-demo", "demo")}
@@ -76,11 +77,11 @@ func (o *orphanage) mustLook() ctrl.Result {
 // untouched checks that nothing is being deleted.
 func (o *orphanage) untouched() {
 	o.t.Helper()
-	o.Expect(o.has(o.t, o.capi)).To(BeTrue())
+	o.Expect(o.Has(o.t, o.capi)).To(BeTrue())
 	o.Expect(o.capi.DeletionTimestamp).To(BeNil(), "the machines go on")
-	o.Expect(o.has(o.t, o.space)).To(BeTrue())
-	o.Expect(o.has(o.t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}})).To(BeTrue())
-	o.Expect(o.has(o.t, o.credentials())).To(BeTrue())
+	o.Expect(o.Has(o.t, o.space)).To(BeTrue())
+	o.Expect(o.Has(o.t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}})).To(BeTrue())
+	o.Expect(o.Has(o.t, o.credentials())).To(BeTrue())
 }
 
 func (o *orphanage) credentials() *corev1.Secret {
@@ -91,10 +92,10 @@ func (o *orphanage) credentials() *corev1.Secret {
 // released removes the finalizer of the Cluster, as Cluster API does when all machines are released in MAAS.
 func (o *orphanage) released() {
 	o.t.Helper()
-	o.Expect(o.has(o.t, o.capi)).To(BeTrue())
+	o.Expect(o.Has(o.t, o.capi)).To(BeTrue())
 	o.Expect(o.capi.DeletionTimestamp).NotTo(BeNil())
 	o.capi.Finalizers = nil
-	o.Expect(o.server.Update(o.t.Context(), o.capi)).To(Succeed())
+	o.Expect(o.Direct.Update(o.t.Context(), o.capi)).To(Succeed())
 }
 
 // gone checks that nothing is left.
@@ -102,7 +103,7 @@ func (o *orphanage) gone() {
 	o.t.Helper()
 	for _, obj := range []client.Object{o.capi, o.space,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}}, o.credentials()} {
-		o.Expect(o.has(o.t, obj)).To(BeFalse(), "%T %s", obj, obj.GetName())
+		o.Expect(o.Has(o.t, obj)).To(BeFalse(), "%T %s", obj, obj.GetName())
 	}
 }
 
@@ -117,10 +118,10 @@ func TestJanitor(t *testing.T) {
 		o.untouched()
 		o.clock.Step(time.Minute)
 		o.mustLook()
-		o.Expect(o.has(t, o.capi)).To(BeTrue())
+		o.Expect(o.Has(t, o.capi)).To(BeTrue())
 		o.Expect(o.capi.DeletionTimestamp).NotTo(BeNil())
-		o.Expect(o.has(t, o.credentials())).To(BeTrue(), "MAAS is asked with these until the machines are released")
-		o.Expect(o.has(t, o.space)).To(BeTrue())
+		o.Expect(o.Has(t, o.credentials())).To(BeTrue(), "MAAS is asked with these until the machines are released")
+		o.Expect(o.Has(t, o.space)).To(BeTrue())
 		o.Expect(o.space.DeletionTimestamp).To(BeNil(), "what releases machines runs in it")
 		o.released()
 		for range 3 {
@@ -132,18 +133,18 @@ func TestJanitor(t *testing.T) {
 		o := newOrphanage(t)
 		o.removed(t)
 		o.Expect(o.mustLook().RequeueAfter).To(Equal(time.Hour))
-		o.Expect(o.has(t, o.credentials())).To(BeTrue())
+		o.Expect(o.Has(t, o.credentials())).To(BeTrue())
 		o.clock.Step(time.Hour)
 		o.mustLook()
-		o.Expect(o.has(t, o.credentials())).To(BeFalse())
-		o.Expect(o.has(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}})).To(BeFalse())
+		o.Expect(o.Has(t, o.credentials())).To(BeFalse())
+		o.Expect(o.Has(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}})).To(BeFalse())
 	})
 	t.Run("deletes immediately when an administrator requests it, even without a record", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.annotate(hyperv1.ServedClusterAnnotation, "")
 		o.annotate(hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
 		o.capi.Spec.InfrastructureRef.Kind = "MaasCluster"
-		o.Expect(o.server.Update(t.Context(), o.capi)).To(Succeed())
+		o.Expect(o.Direct.Update(t.Context(), o.capi)).To(Succeed())
 		o.mustLook()
 		o.released()
 		for range 3 {
@@ -157,19 +158,19 @@ func TestJanitor(t *testing.T) {
 func (o *orphanage) removed(t *testing.T) {
 	t.Helper()
 	o.capi.Finalizers = nil
-	o.Expect(o.server.Update(t.Context(), o.capi)).To(Succeed())
-	o.Expect(o.server.Delete(t.Context(), o.capi)).To(Succeed())
-	o.Expect(o.server.Delete(t.Context(), o.space)).To(Succeed())
+	o.Expect(o.Direct.Update(t.Context(), o.capi)).To(Succeed())
+	o.Expect(o.Direct.Delete(t.Context(), o.capi)).To(Succeed())
+	o.Expect(o.Direct.Delete(t.Context(), o.space)).To(Succeed())
 }
 
 func (o *orphanage) annotate(key, value string) {
 	o.t.Helper()
-	o.Expect(o.has(o.t, o.space)).To(BeTrue())
-	annotate(o.space, key, value)
+	o.Expect(o.Has(o.t, o.space)).To(BeTrue())
+	cluster.Annotate(o.space, key, value)
 	if value == "" {
 		delete(o.space.Annotations, key)
 	}
-	o.Expect(o.server.Update(o.t.Context(), o.space)).To(Succeed())
+	o.Expect(o.Direct.Update(o.t.Context(), o.space)).To(Succeed())
 }
 
 // TestJanitorKeeps checks each kind of namespace that must not be deleted.
@@ -177,7 +178,7 @@ func TestJanitorKeeps(t *testing.T) {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	for name, prepare := range map[string]func(o *orphanage){
 		"an existing cluster": func(o *orphanage) {
-			o.Expect(o.server.Create(o.t.Context(),
+			o.Expect(o.Direct.Create(o.t.Context(),
 				hc.DeepCopy())).To(Succeed())
 		},
 		"a namespace that an administrator keeps": func(o *orphanage) {
@@ -197,9 +198,9 @@ func TestJanitorKeeps(t *testing.T) {
 		"a control plane that is paused indefinitely":       func(o *orphanage) { o.pause("true") },
 		"a control plane that is paused until a later date": func(o *orphanage) { o.pause("2126-01-01T00:00:00Z") },
 		"a namespace without the label": func(o *orphanage) {
-			o.Expect(o.has(o.t, o.space)).To(BeTrue())
+			o.Expect(o.Has(o.t, o.space)).To(BeTrue())
 			o.space.Labels = nil
-			o.Expect(o.server.Update(o.t.Context(), o.space)).To(Succeed())
+			o.Expect(o.Direct.Update(o.t.Context(), o.space)).To(Succeed())
 		},
 	} {
 		t.Run("keeps "+name, func(t *testing.T) {
@@ -207,9 +208,9 @@ func TestJanitorKeeps(t *testing.T) {
 			prepare(o)
 			for range 2 {
 				o.mustLook()
-				o.Expect(o.has(t, o.capi)).To(BeTrue())
+				o.Expect(o.Has(t, o.capi)).To(BeTrue())
 				o.Expect(o.capi.DeletionTimestamp).To(BeNil())
-				o.Expect(o.has(t, o.space)).To(BeTrue())
+				o.Expect(o.Has(t, o.space)).To(BeTrue())
 				o.clock.Step(59 * time.Minute)
 			}
 		})
@@ -217,7 +218,7 @@ func TestJanitorKeeps(t *testing.T) {
 	t.Run("keeps everything when the API server does not serve HostedClusters", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.annotate(hyperv1.OrphanedSinceAnnotation, now.Add(-2*time.Hour).UTC().Format(time.RFC3339))
-		o.Reconciler.LiveReader = interceptor.NewClient(o.server, interceptor.Funcs{
+		o.Reconciler.LiveReader = interceptor.NewClient(o.Direct, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if list.GetObjectKind().GroupVersionKind().Kind == "HostedClusterList" {
 					return apierrors.NewNotFound(schema.GroupResource{Resource: "hostedclusters"}, "")
@@ -233,11 +234,11 @@ func TestJanitorKeeps(t *testing.T) {
 		o.mustLook()
 		o.clock.Step(59 * time.Minute)
 		back := hc.DeepCopy()
-		o.Expect(o.server.Create(t.Context(), back)).To(Succeed())
+		o.Expect(o.Direct.Create(t.Context(), back)).To(Succeed())
 		o.mustLook()
-		o.Expect(o.has(t, o.space)).To(BeTrue())
+		o.Expect(o.Has(t, o.space)).To(BeTrue())
 		o.Expect(o.space.Annotations).NotTo(HaveKey(hyperv1.OrphanedSinceAnnotation))
-		o.Expect(o.server.Delete(t.Context(), back)).To(Succeed())
+		o.Expect(o.Direct.Delete(t.Context(), back)).To(Succeed())
 		o.clock.Step(time.Hour)
 		o.Expect(o.mustLook().RequeueAfter).To(Equal(time.Hour))
 		o.untouched()
@@ -248,20 +249,20 @@ func TestJanitorKeeps(t *testing.T) {
 		o.clock.Step(time.Hour)
 		o.mustLook()
 		o.released()
-		o.Expect(o.server.Create(t.Context(), hc.DeepCopy())).To(Succeed())
+		o.Expect(o.Direct.Create(t.Context(), hc.DeepCopy())).To(Succeed())
 		o.mustLook()
-		o.Expect(o.has(t, o.space)).To(BeTrue())
+		o.Expect(o.Has(t, o.space)).To(BeTrue())
 		o.Expect(o.space.DeletionTimestamp).To(BeNil(), "etcd's volumes stay")
-		o.Expect(o.has(t, o.credentials())).To(BeTrue())
+		o.Expect(o.Has(t, o.credentials())).To(BeTrue())
 	})
 }
 
 func (o *orphanage) pause(until string) {
 	o.t.Helper()
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
-	o.Expect(o.has(o.t, hcp)).To(BeTrue())
+	o.Expect(o.Has(o.t, hcp)).To(BeTrue())
 	hcp.Spec.PausedUntil = ptr.To(until)
-	o.Expect(o.server.Update(o.t.Context(), hcp)).To(Succeed())
+	o.Expect(o.Direct.Update(o.t.Context(), hcp)).To(Succeed())
 }
 
 // TestJanitorDies crashes the operator at each of its writes: the next process continues, and deletes nothing early.
@@ -284,8 +285,8 @@ func TestJanitorDies(t *testing.T) {
 				// A new process only knows the stored state.
 				o.janitor = &Janitor{Clusters: o.Reconciler, OperatorNamespace: fixture.OperatorNamespace, Grace: time.Hour}
 			}
-			if o.has(t, o.capi) && o.capi.DeletionTimestamp != nil {
-				o.Expect(o.has(t, o.credentials())).To(BeTrue(), "they release the machines")
+			if o.Has(t, o.capi) && o.capi.DeletionTimestamp != nil {
+				o.Expect(o.Has(t, o.credentials())).To(BeTrue(), "they release the machines")
 				o.released()
 			}
 			o.clock.Step(30 * time.Minute)

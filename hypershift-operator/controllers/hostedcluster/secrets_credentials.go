@@ -11,11 +11,11 @@ import (
 // reconcileCredentials copies the platform's credentials into the hosted namespace. Invalid credentials set a condition
 // and do not stop the reconcile: only machines need them, not the control plane.
 func (r *Reconciler) reconcileCredentials(ctx context.Context, s *scope) (ctrl.Result, error) {
-	credentials, err := s.platform.ReconcileCredentials(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	credentials, err := s.Platform.ReconcileCredentials(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.setCondition(credentials.Condition)
-	s.credentialsHash = credentials.Hash
+	s.SetCondition(credentials.Condition)
+	s.CredentialsHash = credentials.Hash
 	return ctrl.Result{RequeueAfter: credentials.CheckAgain}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/monitoringcrds"
@@ -185,7 +185,7 @@ func (s *world) level(decided string) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{}
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)).To(Succeed())
-	annotate(namespace, hyperv1.PodSecurityAdmissionLabelOverrideAnnotation, decided)
+	cluster.Annotate(namespace, hyperv1.PodSecurityAdmissionLabelOverrideAnnotation, decided)
 	s.Expect(s.client.Update(s.t.Context(), namespace)).To(Succeed())
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/reference"
@@ -99,10 +100,10 @@ func backPointer(obj client.Object) (reconcile.Request, bool) {
 
 func ownerByLabels(_ context.Context, obj client.Object) []reconcile.Request {
 	labels := obj.GetLabels()
-	if labels[ownerName] == "" {
+	if labels[cluster.OwnerName] == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[ownerNamespace], Name: labels[ownerName]}}}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[cluster.OwnerNamespace], Name: labels[cluster.OwnerName]}}}
 }
 
 // ownerOrReader maps a Secret or ConfigMap to the cluster for which it was created, or to the clusters that read it.

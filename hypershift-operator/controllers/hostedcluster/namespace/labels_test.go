@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"testing"
@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -61,13 +62,13 @@ func everyPolicy(t *testing.T, platform hyperv1.PlatformType) []policy {
 			for i := range hc.Spec.Services {
 				hc.Spec.Services[i].ServicePublishingStrategy.Type = kind
 			}
-			s := &scope{hc: hc, release: fixture.Payloads()[image]}
+			s := &cluster.Scope{HC: hc, Release: fixture.Payloads()[image]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			outgoing, err := (&Reconciler{Client: c, LiveReader: c, Releases: fixture.Payloads()}).egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
+			outgoing, err := NetworkPolicies{Client: c, LiveReader: c, Able: able(false)}.egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(append(all, s.ingressPolicies()...), outgoing...)
+			all = append(append(all, ingressPolicies(s)...), outgoing...)
 		}
 	}
 	return all

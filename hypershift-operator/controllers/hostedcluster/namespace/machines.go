@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"maps"
@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
@@ -16,15 +17,15 @@ import (
 var served = []string{"kube-apiserver", "oauth-openshift", "ignition-server", "ignition-server-proxy", "konnectivity-server"}
 
 // machinePods returns the labels of pods in the hosted namespace that run machines; empty if the platform has none.
-func (s *scope) machinePods() map[string]string {
-	traits, _ := platforms.Of(s.hc.Spec.Platform.Type)
+func machinePods(s *cluster.Scope) map[string]string {
+	traits, _ := platforms.Of(s.HC.Spec.Platform.Type)
 	return traits.MachinePods
 }
 
 // inside excludes machine pods from a selector. Policies that let the control plane's pods reach each other must not
 // apply to guest workloads.
-func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
-	labels := s.machinePods()
+func inside(s *cluster.Scope, pods metav1.LabelSelector) metav1.LabelSelector {
+	labels := machinePods(s)
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		pods.MatchExpressions = append(pods.MatchExpressions, not(key, labels[key]).MatchExpressions...)
 	}
@@ -34,8 +35,8 @@ func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
 // machinePolicies returns the policies that give pods of virtual machines the network access of any machine. Such pods
 // reach the internet, each other and published services, and accept all incoming traffic. The policy has the same name
 // as in upstream HyperShift.
-func (s *scope) machinePolicies(dns, outside networkingv1.NetworkPolicyEgressRule) []policy {
-	labels := s.machinePods()
+func machinePolicies(s *cluster.Scope, dns, outside networkingv1.NetworkPolicyEgressRule) []policy {
+	labels := machinePods(s)
 	if len(labels) == 0 {
 		return nil
 	}

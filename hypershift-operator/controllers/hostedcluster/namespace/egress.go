@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/managementnetwork"
@@ -33,20 +34,20 @@ const nodeLocalDNS = "169.254.20.10/32"
 // egressPolicies returns the policies that limit the outgoing traffic of pods. Managers belong to this product and have
 // rights in the management cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest.
 // They reach the control plane and, if they need nodes or the internet, addresses outside the management cluster.
-func (r *Reconciler) egressPolicies(ctx context.Context, s *scope, network *managementnetwork.Addresses) ([]policy, error) {
-	labelled, err := r.operatorIsAble(ctx, s, labelsManagers)
+func (r NetworkPolicies) egressPolicies(ctx context.Context, s *cluster.Scope, network *managementnetwork.Addresses) ([]policy, error) {
+	labelled, err := r.Able(ctx, labelsManagers)
 	if err != nil {
 		return nil, err
 	}
 	everybody := slices.Concat(linkLocal, network.Pods)
-	guarded := slices.Concat(everybody, hosts(network.API), r.Settings.EgressBlocks)
-	managers, others := s.inside(managerPods(labelled)), s.inside(s.outgoingPods(labelled))
+	guarded := slices.Concat(everybody, hosts(network.API), r.EgressBlocks)
+	managers, others := inside(s, managerPods(labelled)), inside(s, outgoingPods(s, labelled))
 	all := []policy{
-		{name: "egress-own", pods: s.inside(metav1.LabelSelector{}), egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, r.dns()}},
+		{name: "egress-own", pods: inside(s, metav1.LabelSelector{}), egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, r.dns()}},
 		{name: "egress-outside", pods: others, egress: []networkingv1.NetworkPolicyEgressRule{allBut(guarded)}},
 		{name: "egress-managers", pods: managers, egress: append([]networkingv1.NetworkPolicyEgressRule{allBut(everybody)}, managementAPI(network.API)...)},
 	}
-	return append(all, s.machinePolicies(r.dns(), allBut(guarded))...), nil
+	return append(all, machinePolicies(s, r.dns(), allBut(guarded))...), nil
 }
 
 // managerPods selects the managers. If an older control-plane-operator does not label them, it selects all pods. That
@@ -61,8 +62,8 @@ func managerPods(labelled bool) metav1.LabelSelector {
 // outgoingPods selects pods without rights in the management cluster that need outside access. In a Kubernetes control
 // plane only the API server does, which calls kubelets, webhooks and token issuers. The components of an OpenShift
 // control plane are known only to its operator.
-func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
-	if !s.distribution().OwnOperators {
+func outgoingPods(s *cluster.Scope, labelled bool) metav1.LabelSelector {
+	if !s.Distribution().OwnOperators {
 		return metav1.LabelSelector{MatchLabels: map[string]string{"app": "kube-apiserver"}}
 	}
 	if !labelled {
@@ -72,7 +73,7 @@ func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
 }
 
 // dns lets pods query the cluster's DNS. On OpenShift it listens on a different port behind its Service.
-func (r *Reconciler) dns() networkingv1.NetworkPolicyEgressRule {
+func (r NetworkPolicies) dns() networkingv1.NetworkPolicyEgressRule {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 		for _, port := range []int32{53, 5353} {
@@ -80,7 +81,7 @@ func (r *Reconciler) dns() networkingv1.NetworkPolicyEgressRule {
 		}
 	}
 	namespaces := []string{"kube-system", "openshift-dns"}
-	for _, namespace := range r.Settings.DNS.Namespaces {
+	for _, namespace := range r.DNS.Namespaces {
 		if !slices.Contains(namespaces, namespace) {
 			namespaces = append(namespaces, namespace)
 		}
@@ -91,7 +92,7 @@ func (r *Reconciler) dns() networkingv1.NetworkPolicyEgressRule {
 		}}}},
 		{IPBlock: &networkingv1.IPBlock{CIDR: nodeLocalDNS}},
 	}
-	for _, server := range r.Settings.DNS.Servers {
+	for _, server := range r.DNS.Servers {
 		if cidr := server.String(); cidr != nodeLocalDNS {
 			to = append(to, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
 		}
@@ -137,13 +138,13 @@ func managementAPI(api []netip.AddrPort) []networkingv1.NetworkPolicyEgressRule 
 	return rules
 }
 
-// reconcileManagementNetwork passes the addresses of the management cluster to the programs of the hosted namespace
+// writeManagementNetwork passes the addresses of the management cluster to the programs of the hosted namespace
 // that connect to servers of a tenant's choice.
-func (r *Reconciler) reconcileManagementNetwork(ctx context.Context, s *scope, network *managementnetwork.Addresses) error {
-	network.WholeNodes = r.Settings.RefuseNodes
-	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: managementnetwork.ConfigMap}}
+func (r NetworkPolicies) writeManagementNetwork(ctx context.Context, s *cluster.Scope, network *managementnetwork.Addresses) error {
+	network.WholeNodes = r.RefuseNodes
+	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: managementnetwork.ConfigMap}}
 	_, err := upsert.Object(ctx, r.Client, live, func() error {
-		s.own(live)
+		s.Own(live)
 		hosted.MarkOperatorObject(live)
 		metav1.SetMetaDataAnnotation(&live.ObjectMeta, component.ReloadedAnnotation, "true")
 		return managementnetwork.Write(network, live)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/managementnetwork"
 )
@@ -34,10 +37,20 @@ func apiServer() []client.Object {
 	}
 }
 
+// able returns the abilities of a control-plane-operator that has all of them or none.
+func able(all bool) func(context.Context, string) (bool, error) {
+	return func(context.Context, string) (bool, error) { return all, nil }
+}
+
+// policiesOf returns the phase with the client of a server, and an operator that has all abilities.
+func policiesOf(server *clustertest.Server) NetworkPolicies {
+	return NetworkPolicies{Client: server.Refusing, LiveReader: server.Refusing, Able: able(true)}
+}
+
 // network returns the addresses of the management cluster as the operator reads them.
-func (d *desk) network(t *testing.T) *managementnetwork.Addresses {
+func network(t *testing.T, server *clustertest.Server) *managementnetwork.Addresses {
 	t.Helper()
-	network, err := managementnetwork.Read(t.Context(), d.LiveReader, d.Client)
+	network, err := managementnetwork.Read(t.Context(), server.Refusing, server.Refusing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +94,14 @@ func TestEgress(t *testing.T) {
 	machines := slices.Concat([]string{"namespaces network.openshift.io/policy-group=ingress ", "pods kubevirt.io=virt-launcher ",
 		"pods app in (ignition-server,ignition-server-proxy,konnectivity-server,kube-apiserver,oauth-openshift) "}, askDNS, []string{guarded4, guarded6})
 	for _, platform := range []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.KubevirtPlatform} {
-		t.Run("When the platform is "+string(platform)+", it should allow exactly these destinations", func(t *testing.T) {
-			d := newDesk(apiServer()...)
-			d.Settings.EgressBlocks = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
-			s := withScope(func(s *scope) {
-				s.release, s.hc.Spec.Platform.Type = fixture.Payloads()[fixture.ReleaseImage], platform
+		t.Run("When the platform is "+"When the platform is "+string(platform)+", every reference should name a copy", func(t *testing.T) {
+			d := clustertest.NewServer(apiServer()...)
+			phase := policiesOf(d)
+			phase.EgressBlocks = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+			s := clustertest.Scope(func(s *cluster.Scope) {
+				s.Release, s.HC.Spec.Platform.Type = fixture.Payloads()[fixture.ReleaseImage], platform
 			})
-			policies, err := d.egressPolicies(t.Context(), s, d.network(t))
+			policies, err := phase.egressPolicies(t.Context(), s, network(t, d))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			got := map[string][]string{}
 			for _, p := range policies {
@@ -121,10 +135,11 @@ func TestDNS(t *testing.T) {
 			[]string{"namespaces kubernetes.io/metadata.name in (kube-system,names,openshift-dns)", "169.254.20.10/32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(apiServer()...)
-			d.Settings.DNS = tc.dns
-			s := withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] })
-			policies, err := d.egressPolicies(t.Context(), s, d.network(t))
+			d := clustertest.NewServer(apiServer()...)
+			phase := policiesOf(d)
+			phase.DNS = tc.dns
+			s := clustertest.Scope(clustertest.Running(fixture.ReleaseImage))
+			policies, err := phase.egressPolicies(t.Context(), s, network(t, d))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			want := []string{"pods <none> "}
 			for _, peer := range tc.want {
@@ -140,25 +155,29 @@ func TestEgressMeetsRefusals(t *testing.T) {
 		"its endpoints": "get v1.EndpointSlice default/kubernetes", "its Service": "get v1.Service default/kubernetes", "nodes": "list v1.NodeList",
 	} {
 		t.Run("When it cannot read "+name+", nothing should be written", func(t *testing.T) {
-			d := newDesk(apiServer()...)
-			d.refuse = refuse
-			_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
-			NewWithT(t).Expect(err).To(MatchError(errNotNow))
-			NewWithT(t).Expect(d.wrote).To(BeEmpty())
+			d := clustertest.NewServer(apiServer()...)
+			d.Refuse = refuse
+			_, err := policiesOf(d).Reconcile(t.Context(), clustertest.Scope(clustertest.Running(fixture.ReleaseImage)))
+			NewWithT(t).Expect(err).To(MatchError(clustertest.ErrNotNow))
+			NewWithT(t).Expect(d.Wrote).To(BeEmpty())
 		})
 	}
 	t.Run("When the labels of the payload's image cannot be read, it should write nothing", func(t *testing.T) {
-		d := newDesk(apiServer()...)
-		d.Releases = operators{fixture.Payloads(), nil, errNotNow}
-		_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }))
-		NewWithT(t).Expect(err).To(MatchError(errNotNow))
-		NewWithT(t).Expect(d.wrote).To(BeEmpty())
+		d := clustertest.NewServer(apiServer()...)
+		phase := policiesOf(d)
+		phase.Able = func(context.Context, string) (bool, error) { return false, clustertest.ErrNotNow }
+		_, err := phase.Reconcile(t.Context(), clustertest.Scope(clustertest.Running(fixture.OCPImage)))
+		NewWithT(t).Expect(err).To(MatchError(clustertest.ErrNotNow))
+		NewWithT(t).Expect(d.Wrote).To(BeEmpty())
 	})
 	t.Run("When a payload labels its managers, only those should reach the management API", func(t *testing.T) {
-		for label, managers := range map[string]string{"true": hyperv1.NeedManagementKASAccessLabel + "=true", "false": "<none>"} {
-			d := newDesk(apiServer()...)
-			d.Releases = operators{fixture.Payloads(), map[string]string{"io.openshift.hypershift.control-plane-operator-applies-management-kas-network-policy-label": label}, nil}
-			policies, err := d.egressPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }), d.network(t))
+		for labelled, managers := range map[bool]string{true: hyperv1.NeedManagementKASAccessLabel + "=true", false: "<none>"} {
+			d := clustertest.NewServer(apiServer()...)
+			phase := policiesOf(d)
+			phase.Able = func(_ context.Context, ability string) (bool, error) {
+				return labelled && ability == labelsManagers, nil
+			}
+			policies, err := phase.egressPolicies(t.Context(), clustertest.Scope(clustertest.Running(fixture.OCPImage)), network(t, d))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(metav1.FormatLabelSelector(&policies[2].pods)).To(Equal(managers))
 		}
@@ -198,8 +217,8 @@ func TestIngress(t *testing.T) {
 					want[name] = text
 				}
 			}
-			s := withScope(func(s *scope) { s.release, s.hc.Spec.Services = fixture.Payloads()[image], nil })
-			for _, p := range s.ingressPolicies() {
+			s := clustertest.Scope(func(s *cluster.Scope) { s.Release, s.HC.Spec.Services = fixture.Payloads()[image], nil })
+			for _, p := range ingressPolicies(s) {
 				got[p.name] = ingress(p)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -212,7 +231,7 @@ func TestIngress(t *testing.T) {
 // TestWrittenPolicies checks that policies of a previous publishing strategy are deleted, and that one failed write
 // does not block the others.
 func TestWrittenPolicies(t *testing.T) {
-	before := &networkingv1.NetworkPolicy{ObjectMeta: ours("clusters-demo", "loadbalancer-oauth")}
+	before := &networkingv1.NetworkPolicy{ObjectMeta: clustertest.Ours("clusters-demo", "loadbalancer-oauth")}
 	others := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "nodeport-ignition"}}
 	all := []string{"egress-managers", "egress-outside", "egress-own", "etcd", "kas", "nodeport-ignition", "nodeport-konnectivity", "nodeport-konnectivity-kas",
 		"nodeport-oauth", "openshift-ingress", "openshift-monitoring", "same-namespace"}
@@ -231,12 +250,12 @@ func TestWrittenPolicies(t *testing.T) {
 		"another owner has a policy of the same name, it should take it over":          {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
-			d := newDesk(test.objects...)
-			d.refuse = test.refuse
-			_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
+			d := clustertest.NewServer(test.objects...)
+			d.Refuse = test.refuse
+			_, err := policiesOf(d).Reconcile(t.Context(), clustertest.Scope(clustertest.Running(fixture.ReleaseImage)))
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 			list := &networkingv1.NetworkPolicyList{}
-			NewWithT(t).Expect(d.server.List(t.Context(), list, client.InNamespace("clusters-demo"))).To(Succeed())
+			NewWithT(t).Expect(d.Direct.List(t.Context(), list, client.InNamespace("clusters-demo"))).To(Succeed())
 			var names []string
 			for _, p := range list.Items {
 				names = append(names, p.Name)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"context"
 	"errors"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -12,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -40,9 +43,25 @@ type policy struct {
 	open bool
 }
 
-// reconcileNetworkPolicies isolates the hosted namespace from other namespaces, except for its published services. It
-// also keeps its pods out of the management cluster's network, because they act on requests of a guest or a tenant.
-func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ctrl.Result, error) {
+// NetworkPolicies isolate the hosted namespace from other namespaces, except for its published services. They also keep
+// its pods out of the management cluster's network, because they act on requests of a guest or a tenant.
+type NetworkPolicies struct {
+	Client client.Client
+	// LiveReader bypasses the cache.
+	LiveReader client.Reader
+	// Able reports whether the control-plane-operator has an ability, which a label of its image names.
+	Able func(ctx context.Context, ability string) (bool, error)
+	// EgressBlocks are ranges that pods which act for a guest must not reach, in addition to the detected ranges of the
+	// management cluster.
+	EgressBlocks []netip.Prefix
+	// DNS is what pods query for names, besides the DNS of well-known namespaces.
+	DNS managementnetwork.DNS
+	// RefuseNodes blocks tenants' servers on all ports of the management cluster's nodes.
+	RefuseNodes bool
+}
+
+// Reconcile writes the policies, and deletes those of previous publishing strategies.
+func (r NetworkPolicies) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error) {
 	network, err := managementnetwork.Read(ctx, r.LiveReader, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -51,16 +70,16 @@ func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted := append(s.ingressPolicies(), outgoing...)
+	wanted := append(ingressPolicies(s), outgoing...)
 	keep := map[string]bool{}
-	failures := []error{r.reconcileManagementNetwork(ctx, s, network)}
+	failures := []error{r.writeManagementNetwork(ctx, s, network)}
 	for _, p := range wanted {
 		keep[p.name] = true
 		failures = append(failures, r.applyPolicy(ctx, s, p))
 	}
 	for _, name := range publishingPolicies {
 		if !keep[name] {
-			failures = append(failures, r.drop(ctx, s, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}))
+			failures = append(failures, s.Drop(ctx, r.Client, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}))
 		}
 	}
 	return ctrl.Result{}, errors.Join(failures...)
@@ -71,21 +90,21 @@ var publishingPolicies = []string{
 	"nodeport-ignition", "nodeport-ignition-proxy", "nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-oauth", "loadbalancer-oauth",
 }
 
-func (s *scope) ingressPolicies() []policy {
-	inside := s.inside(metav1.LabelSelector{})
+func ingressPolicies(s *cluster.Scope) []policy {
+	inside := inside(s, metav1.LabelSelector{})
 	neighbours := []networkingv1.NetworkPolicyPeer{{PodSelector: &inside}}
 	all := []policy{
 		{name: "openshift-ingress", from: namespacesOf("ingress")},
 		{name: "same-namespace", from: neighbours},
-		{name: "kas", app: "kube-apiserver", ports: apiPorts(s.hc)},
+		{name: "kas", app: "kube-apiserver", ports: apiPorts(s.HC)},
 		{name: "openshift-monitoring", from: namespacesOf("monitoring")},
 	}
-	if !s.distribution().OwnOperators {
+	if !s.Distribution().OwnOperators {
 		// Only monitoring may reach the metrics of this product's etcd, because they are served without a certificate.
 		all[1].pods = not("app", "etcd")
 		all = append(all, policy{name: "etcd", app: "etcd", from: neighbours, ports: []int32{2379, 2380}})
 	}
-	for _, service := range s.hc.Spec.Services {
+	for _, service := range s.HC.Spec.Services {
 		all = append(all, publishedPolicies(service)...)
 	}
 	return all
@@ -123,10 +142,10 @@ func namespacesOf(group string) []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{policyGroupLabel: group}}}}
 }
 
-func (r *Reconciler) applyPolicy(ctx context.Context, s *scope, p policy) error {
-	live := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: p.name}}
+func (r NetworkPolicies) applyPolicy(ctx context.Context, s *cluster.Scope, p policy) error {
+	live := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: p.name}}
 	_, err := upsert.Object(ctx, r.Client, live, func() error {
-		s.own(live)
+		s.Own(live)
 		live.Spec = p.spec()
 		return nil
 	})

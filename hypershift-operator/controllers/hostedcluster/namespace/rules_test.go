@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"net/netip"
@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -78,14 +80,14 @@ func TestWhoGoesOut(t *testing.T) {
 		"a manager of a payload that does not label its managers":   {fixture.OCPImage, false, manager, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, s := NewWithT(t), withScope(func(s *scope) { s.release = fixture.Payloads()[test.image] })
+			g, s := NewWithT(t), clustertest.Scope(func(s *cluster.Scope) { s.Release = fixture.Payloads()[test.image] })
 			takes := func(selector metav1.LabelSelector) bool {
 				parsed, err := metav1.LabelSelectorAsSelector(&selector)
 				g.Expect(err).NotTo(HaveOccurred())
 				return parsed.Matches(test.pod)
 			}
 			g.Expect(takes(managerPods(test.labelled))).To(Equal(test.managers), "managers")
-			g.Expect(takes(s.outgoingPods(test.labelled))).To(Equal(test.others), "others")
+			g.Expect(takes(outgoingPods(s, test.labelled))).To(Equal(test.others), "others")
 		})
 	}
 }
@@ -190,5 +192,50 @@ func TestPodSecurityLevel(t *testing.T) {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	names := func(hc *hyperv1.HostedCluster) []string {
+		var all []string
+		for _, p := range ingressPolicies(&cluster.Scope{HC: hc, Release: fixture.Payloads()[fixture.OCPImage]}) {
+			all = append(all, p.name)
+		}
+		return all
+	}
+	t.Run("When services are published by NodePort, the policies should allow access from everywhere", func(t *testing.T) {
+		NewWithT(t).Expect(names(fixture.HostedCluster("clusters"))).To(Equal([]string{
+			"openshift-ingress", "same-namespace", "kas", "openshift-monitoring", "nodeport-oauth",
+			"nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-ignition", "nodeport-ignition-proxy",
+		}))
+	})
+	t.Run("When services are published by Route, there should be no policies for node ports", func(t *testing.T) {
+		hc := fixture.HostedCluster("clusters")
+		for i := range hc.Spec.Services {
+			hc.Spec.Services[i].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
+		}
+		NewWithT(t).Expect(names(hc)).To(Equal([]string{"openshift-ingress", "same-namespace", "kas", "openshift-monitoring"}))
+	})
+	t.Run("When the API server has another port, the policies should allow both ports", func(t *testing.T) {
+		port := int32(7443)
+		hc := fixture.HostedCluster("clusters")
+		hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: &port}
+		NewWithT(t).Expect(apiPorts(hc)).To(Equal([]int32{6443, 7443}))
+	})
+}
+
+// TestDeterministicPolicies checks that the same input always results in the same policies.
+func TestDeterministicPolicies(t *testing.T) {
+	specs := func() (all []any) {
+		for _, p := range ingressPolicies(clustertest.Scope(clustertest.Running(fixture.ReleaseImage))) {
+			all = append(all, p.name, p.spec())
+		}
+		return all
+	}
+	first := specs()
+	for range 50 {
+		if diff := cmp.Diff(first, specs()); diff != "" {
+			t.Fatalf("-first +later\n%s", diff)
+		}
 	}
 }

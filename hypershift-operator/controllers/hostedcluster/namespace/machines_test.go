@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"testing"
@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/managementnetwork"
 )
@@ -42,9 +44,9 @@ func TestMachinePods(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Platform.Type = tc.platform
-			s := &scope{hc: hc, release: fixture.Payloads()[fixture.ReleaseImage]}
+			s := &cluster.Scope{HC: hc, Release: fixture.Payloads()[fixture.ReleaseImage]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			policies, err := (&Reconciler{Client: c, LiveReader: c}).egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
+			policies, err := NetworkPolicies{Client: c, LiveReader: c, Able: able(true)}.egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
 			g.Expect(err).NotTo(HaveOccurred())
 			var about []string
 			for _, p := range policies {
@@ -59,7 +61,7 @@ func TestMachinePods(t *testing.T) {
 				}
 			}
 			g.Expect(about).To(Equal(tc.egress))
-			for _, p := range s.ingressPolicies() {
+			for _, p := range ingressPolicies(s) {
 				if p.name == "same-namespace" {
 					g.Expect(selects(t, *p.from[0].PodSelector, virtualMachine)).To(Equal(tc.lets))
 					g.Expect(selects(t, *p.from[0].PodSelector, etcd)).To(BeTrue())
@@ -76,11 +78,10 @@ func TestDefaultLimits(t *testing.T) {
 	} {
 		t.Run("When the platform is "+string(platform)+", only containers that are not machines should be limited", func(t *testing.T) {
 			g := NewWithT(t)
-			hc := fixture.HostedCluster("clusters")
-			hc.Spec.Platform.Type = platform
-			s := &scope{hc: hc, namespace: "clusters-demo"}
-			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			_, err := (&Reconciler{Client: c}).reconcileLimitRange(t.Context(), s)
+			c := clustertest.NewServer().Direct
+			_, err := LimitRange{Client: c}.Reconcile(t.Context(), clustertest.Scope(func(s *cluster.Scope) {
+				s.HC.Spec.Platform.Type = platform
+			}))
 			g.Expect(err).NotTo(HaveOccurred())
 			ranges := &corev1.LimitRangeList{}
 			g.Expect(c.List(t.Context(), ranges)).To(Succeed())
