@@ -15,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
@@ -116,8 +117,8 @@ func TestDeletionLeavesOthers(t *testing.T) {
 		NewWithT(t).Expect(others.DeletionTimestamp).To(BeNil())
 	})
 	t.Run("When a cluster is deleted, it should keep the ClusterRoles of another cluster", func(t *testing.T) {
-		scoped := &scope{Scope: &cluster.Scope{HC: s.cluster()}}
-		_, err := s.deleteClusterRoles(t.Context(), scoped)
+		deleter := deletion.Deleter{Client: s.Client}
+		_, err := deleter.DeleteClusterRoles(t.Context(), &cluster.Scope{HC: s.cluster()})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(Succeed())
 	})

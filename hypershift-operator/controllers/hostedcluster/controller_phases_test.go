@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
@@ -62,7 +63,7 @@ func TestObserve(t *testing.T) {
 		g.Expect(s.Now).To(BeTemporally("==", now))
 		g.Expect(s.Platform).NotTo(BeNil())
 		g.Expect(s.PlatformServed).To(BeTrue())
-		g.Expect(s.refused).To(BeEmpty())
+		g.Expect(s.Refused).To(BeEmpty())
 		g.Expect(s.HCP.Name).To(Equal("demo"))
 		g.Expect(seen(s)).To(Equal([]string{"a", "b"}))
 	})
@@ -77,7 +78,7 @@ func TestObserve(t *testing.T) {
 		g, d := NewWithT(t), newDesk(append(pools, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}, hcp)...)
 		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.refused).To(ContainSubstring("namespace clusters-demo"))
+		g.Expect(s.Refused).To(ContainSubstring("namespace clusters-demo"))
 		g.Expect(s.HCP).To(BeNil())
 	})
 	for refuse, says := range map[string]string{
@@ -129,7 +130,7 @@ func TestPassInMemory(t *testing.T) {
 	hcp.Finalizers = []string{"test/operators"}
 	g.Expect(d.Direct.Update(t.Context(), hcp)).To(Succeed())
 	g.Expect(d.Direct.Delete(t.Context(), hc)).To(Succeed())
-	g.Expect(pass().RequeueAfter).To(Equal(deletionPoll))
+	g.Expect(pass().RequeueAfter).To(Equal(deletion.Poll))
 	g.Expect(d.Has(t, hc)).To(BeTrue(), "it waits for its control plane")
 	g.Expect(d.Has(t, hcp)).To(BeTrue())
 	hcp.Finalizers = nil

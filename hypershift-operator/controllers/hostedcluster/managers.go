@@ -14,6 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/rbac"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/upsert"
@@ -28,8 +30,8 @@ const operator = "hypershift-operator"
 // The managers that the operator runs in a hosted namespace, including the platform's provider, are components of the
 // control plane.
 const (
-	controlPlaneOperatorName = "control-plane-operator"
-	capiManagerName          = "cluster-api"
+	controlPlaneOperatorName = rbac.ControlPlaneOperator
+	capiManagerName          = cluster.ClusterAPIManager
 	capiProviderName         = platform.ProviderName
 )
 
@@ -116,7 +118,7 @@ func (r *Reconciler) reviewReaders(ctx context.Context, s *scope) error {
 	return r.grantClusterWide(ctx, s, metricsRole, []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-	}, controlPlaneOperatorName, capiProviderName, configOperatorName, "ignition-server")
+	}, controlPlaneOperatorName, capiProviderName, rbac.ConfigOperator, "ignition-server")
 }
 
 // grantClusterWide grants service accounts of the hosted namespace rights that a Role cannot grant. All clusters share

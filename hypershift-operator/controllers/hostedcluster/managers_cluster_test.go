@@ -28,7 +28,7 @@ func building(status bool, err error) *plugged {
 	if status {
 		object.MutateStatus = func() { infra.Status.Ready = true }
 	}
-	return &plugged{infra: object}
+	return &plugged{Infra: object}
 }
 
 // servedAt returns a scope whose control plane has an address, or none if host is empty.

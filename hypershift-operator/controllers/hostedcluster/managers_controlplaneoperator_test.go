@@ -60,7 +60,7 @@ func TestControlPlaneOperatorIsTold(t *testing.T) {
 			s.Platform = p
 			deployment := operatorOf(t, testReconciler(), s)
 			g.Expect(deployment.Spec.Template.Spec.HostNetwork).To(Equal(adapted))
-			for _, seen := range p.seen {
+			for _, seen := range p.Seen {
 				g.Expect(seen).To(Equal(s.ForPlatform(operatorImage)))
 			}
 		})

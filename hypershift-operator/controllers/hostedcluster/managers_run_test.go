@@ -100,7 +100,7 @@ func TestControlPlaneOperatorRuns(t *testing.T) {
 func clustered(t *testing.T, p *plugged) *scope {
 	t.Helper()
 	s := managed(t, fixture.ReleaseImage)
-	p.infra = &platform.Object{}
+	p.Infra = &platform.Object{}
 	s.Platform, s.PlatformServed = p, true
 	return s
 }
@@ -145,10 +145,10 @@ func TestProviderRuns(t *testing.T) {
 		refuse      string
 		runs, fails bool
 	}{
-		"When the platform has a provider, it should run":                                                              {p: &plugged{provider: aProvider()}, runs: true},
+		"When the platform has a provider, it should run":                                                              {p: &plugged{Runs: aProvider()}, runs: true},
 		"When the platform has no provider, it should delete the ControlPlaneComponent":                                {p: &plugged{}},
-		"When machine management is disabled, it should not run the provider":                                          {p: &plugged{provider: aProvider()}, annotations: map[string]string{hyperv1.DisableMachineManagement: "x"}},
-		"When the Deployment cannot be created, it should return an error":                                             {p: &plugged{provider: aProvider()}, refuse: "Deployment clusters-demo/", runs: true, fails: true},
+		"When machine management is disabled, it should not run the provider":                                          {p: &plugged{Runs: aProvider()}, annotations: map[string]string{hyperv1.DisableMachineManagement: "x"}},
+		"When the Deployment cannot be created, it should return an error":                                             {p: &plugged{Runs: aProvider()}, refuse: "Deployment clusters-demo/", runs: true, fails: true},
 		"When the platform has no provider and the ControlPlaneComponent cannot be deleted, it should return an error": {p: &plugged{}, refuse: "delete v1beta1.ControlPlaneComponent", runs: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,11 +161,11 @@ func TestProviderRuns(t *testing.T) {
 		})
 	}
 	t.Run("When the provider is a third-party one, a condition should report what it lacks", func(t *testing.T) {
-		g, s := NewWithT(t), on(&plugged{says: "it lacks much"})
+		g, s := NewWithT(t), on(&plugged{Says: "it lacks much"})
 		newShop().reportProvider(s)
 		c := s.Conditions[string(hyperv1.PlatformProviderSupported)]
 		g.Expect(string(c.Status) + "/" + c.Reason + "/" + c.Message).To(Equal("False/" + hyperv1.ForeignProviderReason + "/it lacks much"))
-		g.Expect(s.Platform.(*plugged).seen).To(Equal([]platform.Cluster{s.ForPlatform(operatorImage)}))
+		g.Expect(s.Platform.(*plugged).Seen).To(Equal([]platform.Cluster{s.ForPlatform(operatorImage)}))
 	})
 	t.Run("When the provider is the product's own or the platform has none, it should set no condition", func(t *testing.T) {
 		for _, p := range []platform.Platform{&plugged{}, none.Platform{}} {
@@ -175,7 +175,7 @@ func TestProviderRuns(t *testing.T) {
 		}
 	})
 	t.Run("When a platform has no infrastructure cluster, it should need no managers", func(t *testing.T) {
-		g, s := NewWithT(t), on(&plugged{infra: &platform.Object{}})
+		g, s := NewWithT(t), on(&plugged{Infra: &platform.Object{}})
 		g.Expect(newShop().wantsManagers(s)).To(BeTrue())
 		g.Expect(newShop().wantsManagers(on(none.Platform{}))).To(BeFalse())
 	})

@@ -26,7 +26,7 @@ const (
 const restrictedPods = namespace.RestrictedPods
 
 func TestRefusedNamespace(t *testing.T) {
-	d, s := newDesk(), withScope(func(s *scope) { s.refused = "it is another's" })
+	d, s := newDesk(), withScope(func(s *scope) { s.Refused = "it is another's" })
 	_, err := refuseNamespace(t.Context(), s)
 	NewWithT(t).Expect(err).To(MatchError("it is another's"))
 	NewWithT(t).Expect(s.Conditions).To(HaveKeyWithValue("ValidConfiguration", is("ValidConfiguration", "False", "NamespaceNotOwned", "it is another's")))

@@ -37,8 +37,8 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (_ ctrl.R
 // refuseNamespace is the only phase for a cluster whose namespace belongs to another owner. It neither changes nor
 // reports anything in that namespace.
 func refuseNamespace(_ context.Context, s *scope) (ctrl.Result, error) {
-	s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.NamespaceNotOwnedReason, s.refused)
-	return ctrl.Result{}, errors.New(s.refused)
+	s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.NamespaceNotOwnedReason, s.Refused)
+	return ctrl.Result{}, errors.New(s.Refused)
 }
 
 func (r *Reconciler) podSecurity(s *scope) namespace.PodSecurity {

@@ -48,7 +48,7 @@ func (r *Reconciler) restartWithCertificate(ctx context.Context, s *scope) (ctrl
 	if last == hash {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.patchControlPlane(ctx, s, func() {
+	return ctrl.Result{}, s.PatchControlPlane(ctx, r.Client, func() {
 		cluster.Annotate(s.HCP, hyperv1.KASServingCertHashAnnotation, hash)
 		if last != "" {
 			cluster.Annotate(s.HCP, hyperv1.RestartDateAnnotation, "CertHash:"+hash)

@@ -17,9 +17,6 @@ import (
 type scope struct {
 	*cluster.Scope
 
-	// refused is the reason why the namespace does not belong to this cluster; empty if it does, or does not exist. Set by
-	// observe.
-	refused string
 	// securityUID is the user ID of pods if the management cluster assigns none; set by the namespace phase.
 	securityUID string
 	// pullSecret is the content of .dockerconfigjson; set by the pull secret phase.

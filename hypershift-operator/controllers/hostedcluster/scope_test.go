@@ -35,6 +35,14 @@ func newDesk(objects ...client.Object) *desk {
 	}}
 }
 
+// plugged is a fake platform.
+type plugged = clustertest.Plugin
+
+// on returns a scope with this platform.
+func on(p platform.Platform, mutate ...func(*scope)) *scope {
+	return withScope(append([]func(*scope){func(s *scope) { s.Platform, s.PlatformServed = p, true }}, mutate...)...)
+}
+
 // errNotNow is the error of a failed request to a fixture's server.
 var errNotNow = clustertest.ErrNotNow
 

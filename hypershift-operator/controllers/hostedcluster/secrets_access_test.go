@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/plugin"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -133,13 +134,17 @@ func TestAdoptedSecrets(t *testing.T) {
 	}
 }
 
+func credentials(d *desk) plugin.Credentials {
+	return plugin.Credentials{Client: d.Refusing, OperatorImage: operatorImage}
+}
+
 func TestPlatformCredentials(t *testing.T) {
 	found := is(hyperv1.PlatformCredentialsFound, "False", "Expired", "renew them")
 	t.Run("When the platform checks the credentials, it should set the condition and check again later", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
 		c := &cloud{credentials: platform.Credentials{Condition: found, Hash: "h", CheckAgain: time.Minute}}
 		s.Platform = c
-		result, err := newDesk().reconcileCredentials(t.Context(), s)
+		result, err := credentials(newDesk()).Reconcile(t.Context(), s.Scope)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(result.RequeueAfter).To(Equal(time.Minute))
 		g.Expect(s.CredentialsHash).To(Equal("h"))
@@ -149,7 +154,7 @@ func TestPlatformCredentials(t *testing.T) {
 	t.Run("When the credentials cannot be checked, it should keep the last condition", func(t *testing.T) {
 		s := withScope()
 		s.Platform = &cloud{credentials: platform.Credentials{Condition: found, Hash: "h"}, err: errNotNow}
-		_, err := newDesk().reconcileCredentials(t.Context(), s)
+		_, err := credentials(newDesk()).Reconcile(t.Context(), s.Scope)
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
 		NewWithT(t).Expect(s.Conditions).To(BeEmpty())
 	})

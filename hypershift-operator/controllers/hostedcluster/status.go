@@ -26,7 +26,7 @@ import (
 // HasBeenAvailableAnnotation once, when the cluster becomes available for the first time.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
-	if s.refused == "" {
+	if s.Refused == "" {
 		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), r.observeTerminating(ctx, s), unread)
 	}
 	s.failure = errors.Join(failure, unread)

@@ -150,7 +150,7 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 	})
 	t.Run("When the namespace belongs to another cluster, the status should not report its objects", func(t *testing.T) {
 		d := newDesk(fixture.HostedCluster("clusters"), nodePortService("ignition-server", 31000))
-		s, err := d.reported(t, nil, func(s *scope) { s.refused = "it is another's" })
+		s, err := d.reported(t, nil, func(s *scope) { s.Refused = "it is another's" })
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(s.HC.Status.IgnitionEndpoint).To(BeEmpty())
 	})

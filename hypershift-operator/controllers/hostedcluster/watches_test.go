@@ -49,8 +49,8 @@ func TestOwners(t *testing.T) {
 	t.Run("When a ClusterRole belongs to a cluster, it should find the cluster by its labels", func(t *testing.T) {
 		g := NewWithT(t)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}}}
-		g.Expect(ownerByLabels(t.Context(), role)).To(Equal(demo))
-		g.Expect(ownerByLabels(t.Context(), &rbacv1.ClusterRole{})).To(BeEmpty())
+		g.Expect(cluster.RequestByLabels(t.Context(), role)).To(Equal(demo))
+		g.Expect(cluster.RequestByLabels(t.Context(), &rbacv1.ClusterRole{})).To(BeEmpty())
 	})
 	t.Run("When a NodePool changes, it should reconcile its cluster", func(t *testing.T) {
 		NewWithT(t).Expect(clusterOfPool(t.Context(), fixture.NodePool("clusters"))).To(Equal(demo))

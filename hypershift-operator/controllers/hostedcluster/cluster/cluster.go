@@ -29,6 +29,9 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
+// ClusterAPIManager is the name of the manager that runs Cluster API's own controllers.
+const ClusterAPIManager = "cluster-api"
+
 // Labels that map an object outside the hosted namespace to its HostedCluster.
 const (
 	OwnerNamespace = "hypershift.openshift.io/owner.namespace"
@@ -43,7 +46,9 @@ type Scope struct {
 	HCP *hyperv1.HostedControlPlane
 	// Namespace is the namespace of the hosted control plane.
 	Namespace string
-	Now       time.Time
+	// Refused is the reason why the namespace does not belong to this cluster; empty if it does, or does not exist.
+	Refused string
+	Now     time.Time
 	// Platform is nil if there is no plugin. If PlatformServed is false, the management cluster does not serve the
 	// platform's kinds.
 	Platform       platform.Platform

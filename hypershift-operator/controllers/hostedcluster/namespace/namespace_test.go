@@ -3,11 +3,11 @@
 package namespace
 
 import (
-	"github.com/google/go-cmp/cmp"
 	"strconv"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

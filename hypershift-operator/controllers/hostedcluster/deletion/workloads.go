@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package deletion
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/condition"
 )
 
@@ -26,7 +27,7 @@ const clientsGrace = 2
 // stopWorkloads stops the workloads in the control plane's namespace: first the clients of etcd, then etcd, so that
 // each stops immediately. Deleting the namespace would stop them all together, and would check again only after half
 // the longest grace period.
-func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error) {
+func (r Deleter) stopWorkloads(ctx context.Context, s *cluster.Scope) (string, error) {
 	for _, group := range []struct {
 		// owner is the kind that controls the pods of the group; kinds are all kinds that could recreate them.
 		owner string
@@ -61,7 +62,7 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 }
 
 // podsOf lists the remaining pods that one kind of controller owns.
-func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]corev1.Pod, error) {
+func (r Deleter) podsOf(ctx context.Context, s *cluster.Scope, owner string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing the pods in namespace %s: %w", s.Namespace, err)
@@ -73,7 +74,7 @@ func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]core
 }
 
 // hurry shortens the termination grace period of pods, including pods that are already being deleted.
-func (r *Reconciler) hurry(ctx context.Context, pods []corev1.Pod, grace int64) error {
+func (r Deleter) hurry(ctx context.Context, pods []corev1.Pod, grace int64) error {
 	var failures []error
 	for i := range pods {
 		if left := pods[i].DeletionGracePeriodSeconds; left != nil && *left <= grace {

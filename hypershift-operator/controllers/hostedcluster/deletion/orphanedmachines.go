@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package deletion
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/finalizer"
 )
@@ -20,7 +21,7 @@ import (
 // Cluster API does nothing without a Cluster, but the platform's provider still releases its machines, so it must keep
 // running until then. After that, no controller finalizes the objects of Cluster API, so this function removes their
 // finalizers.
-func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (string, error) {
+func (r Deleter) deleteOrphanedMachines(ctx context.Context, s *cluster.Scope) (string, error) {
 	sets, err := r.objects(ctx, s, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}, &clusterv1.MachineList{})
 	if err != nil {
 		return "", err
@@ -36,7 +37,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 		}
 	}
 	if len(machines) > 0 {
-		why, err := s.Platform.OrphanedMachines(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
+		why, err := s.Platform.OrphanedMachines(ctx, r.Client, s.ForPlatform(r.OperatorImage))
 		waitsFor := fmt.Sprintf("Waiting for %s that outlived their Cluster to be released: %s. %s", condition.Count(len(machines), "machine"), firstFew(names(machines)), why)
 		return waitsFor, errors.Join(append(failures, err)...)
 	}
@@ -54,7 +55,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 }
 
 // infraMachines returns the list type of the platform's machines, if it has any.
-func (r *Reconciler) infraMachines(s *scope) []client.ObjectList {
+func (r Deleter) infraMachines(s *cluster.Scope) []client.ObjectList {
 	if !s.PlatformServed || s.Platform.Machines() == nil {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (r *Reconciler) infraMachines(s *scope) []client.ObjectList {
 }
 
 // objects lists all objects of the given kinds in the hosted namespace.
-func (r *Reconciler) objects(ctx context.Context, s *scope, lists ...client.ObjectList) ([]client.Object, error) {
+func (r Deleter) objects(ctx context.Context, s *cluster.Scope, lists ...client.ObjectList) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range lists {
 		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {

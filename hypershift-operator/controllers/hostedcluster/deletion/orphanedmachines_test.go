@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package deletion
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 )
 
 // orphans returns the Cluster API objects of a pool, and its infrastructure machines.
@@ -33,12 +35,12 @@ func orphans(machines ...string) []client.Object {
 
 func TestOrphansGo(t *testing.T) {
 	t.Run("When machines remain, it should delete them and their Cluster API objects, and wait for the release", func(t *testing.T) {
-		g, d, p := NewWithT(t), newDesk(orphans("a", "b", "c", "d")...), &plugged{machines: &infrav1.MaasMachineList{}, says: "MAAS is away"}
-		s := on(p)
+		g, d, p := NewWithT(t), newDesk(orphans("a", "b", "c", "d")...), &clustertest.Plugin{MachineLists: &infrav1.MaasMachineList{}, Says: "MAAS is away"}
+		s := clustertest.On(p)
 		waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(waitsFor).To(And(ContainSubstring("4 machines"), HaveSuffix("released: a, b, c, .... MAAS is away")))
-		g.Expect(p.seen[0]).To(Equal(s.ForPlatform(operatorImage)))
+		g.Expect(p.Seen[0]).To(Equal(s.ForPlatform(operatorImage)))
 		machine, set := &infrav1.MaasMachine{}, &clusterv1.Machine{}
 		machine.Namespace, machine.Name, set.Namespace, set.Name = "clusters-demo", "a", "clusters-demo", "machine"
 		g.Expect(d.Has(t, machine) && d.Has(t, set)).To(BeTrue())
@@ -49,7 +51,7 @@ func TestOrphansGo(t *testing.T) {
 		g.Expect(d.Wrote).To(BeEmpty(), "they were asked already")
 	})
 	t.Run("When the last machine is released, it should remove the finalizers of the Cluster API objects", func(t *testing.T) {
-		g, d, s := NewWithT(t), newDesk(orphans()...), on(&plugged{machines: &infrav1.MaasMachineList{}})
+		g, d, s := NewWithT(t), newDesk(orphans()...), clustertest.On(&clustertest.Plugin{MachineLists: &infrav1.MaasMachineList{}})
 		for range 2 {
 			waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -60,10 +62,10 @@ func TestOrphansGo(t *testing.T) {
 		g.Expect(d.Has(t, theirs)).To(BeTrue())
 		g.Expect(theirs.DeletionTimestamp).To(BeNil())
 	})
-	for name, s := range map[string]*scope{
-		"the platform is not served":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.PlatformServed = false }),
-		"the platform creates no machines": on(&plugged{}),
-		"the platform is unknown":          withScope(),
+	for name, s := range map[string]*cluster.Scope{
+		"the platform is not served":       clustertest.On(&clustertest.Plugin{MachineLists: &infrav1.MaasMachineList{}}, func(s *cluster.Scope) { s.PlatformServed = false }),
+		"the platform creates no machines": clustertest.On(&clustertest.Plugin{}),
+		"the platform is unknown":          clustertest.Scope(),
 	} {
 		t.Run("When "+name+", it should not wait for the platform's machines", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(orphans("a")...)
@@ -88,15 +90,15 @@ func TestOrphansThatCannotGo(t *testing.T) {
 		"delete v1beta2.MachineDeployment clusters-demo/dep": {nil, "deployment"},
 	} {
 		t.Run("When "+refuse+" fails, it should return the error and what it waits for", func(t *testing.T) {
-			g, d, p := NewWithT(t), newDesk(orphans(tc.machines...)...), &plugged{machines: &infrav1.MaasMachineList{}}
+			g, d, p := NewWithT(t), newDesk(orphans(tc.machines...)...), &clustertest.Plugin{MachineLists: &infrav1.MaasMachineList{}}
 			if d.Refuse = refuse; refuse == "the platform" {
-				p.err = errNotNow
+				p.Err = clustertest.ErrNotNow
 			}
-			waitsFor, err := d.deleteOrphanedMachines(t.Context(), on(p))
+			waitsFor, err := d.deleteOrphanedMachines(t.Context(), clustertest.On(p))
 			if err == nil {
-				waitsFor, err = d.deleteOrphanedMachines(t.Context(), on(p))
+				waitsFor, err = d.deleteOrphanedMachines(t.Context(), clustertest.On(p))
 			}
-			g.Expect(errors.Is(err, errNotNow)).To(BeTrue(), "%v", err)
+			g.Expect(errors.Is(err, clustertest.ErrNotNow)).To(BeTrue(), "%v", err)
 			g.Expect(waitsFor).To(ContainSubstring(tc.says))
 			g.Expect(waitsFor == "").To(Equal(tc.says == ""))
 		})
@@ -104,7 +106,7 @@ func TestOrphansThatCannotGo(t *testing.T) {
 	t.Run("When the Machines cannot be listed, it should return an error", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		d.Refuse = "list v1beta2.MachineList"
-		_, err := d.deleteOrphanedMachines(t.Context(), on(&plugged{}))
+		_, err := d.deleteOrphanedMachines(t.Context(), clustertest.On(&clustertest.Plugin{}))
 		g.Expect(err).To(MatchError(And(HavePrefix("listing "), HaveSuffix("of namespace clusters-demo: not now"))))
 	})
 }

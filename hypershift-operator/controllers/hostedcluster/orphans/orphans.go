@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+// Package orphans deletes the control planes of HostedClusters that disappeared without their deletion steps.
+package orphans
 
 import (
 	"context"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,19 +25,20 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/pause"
-	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// OrphanGrace is how long a HostedCluster must be gone before the operator deletes its remaining objects.
-const OrphanGrace = time.Hour
+// DefaultGrace is how long a HostedCluster must be gone before the operator deletes its remaining objects.
+const DefaultGrace = time.Hour
 
 // States of a control plane whose HostedCluster is gone.
 const (
@@ -52,8 +56,14 @@ const (
 // It only acts on a namespace with the operator's label and with the annotation that records the HostedCluster served
 // in it. Before each step it checks again, without the cache, that the HostedCluster does not exist.
 type Janitor struct {
-	// Clusters is the controller that implements the deletion.
-	Clusters *Reconciler
+	Client client.Client
+	// LiveReader bypasses the cache.
+	LiveReader client.Reader
+	Clock      clock.Clock
+	Recorder   events.EventRecorder
+	Platforms  registry.Registry
+	// OperatorImage is the product's image.
+	OperatorImage string
 	// OperatorNamespace holds copies of the platforms' credentials.
 	OperatorNamespace string
 	// Grace is the time between the first observation and the deletion.
@@ -71,8 +81,8 @@ func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("orphan-janitor").
 		For(&hyperv1.HostedCluster{}, builder.OnlyMetadata, builder.WithPredicates(comesOrGoes)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(ownerOfNamespace)).
-		WatchesMetadata(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(ownerByLabels)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(ownerByLabels)).
+		WatchesMetadata(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(cluster.RequestByLabels)).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(cluster.RequestByLabels)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(j.ownerOfCopy))
 	if err := b.Complete(j); err != nil {
 		return fmt.Errorf("setting up the janitor of control planes: %w", err)
@@ -81,14 +91,14 @@ func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func ownerOfNamespace(_ context.Context, obj client.Object) []reconcile.Request {
-	if request, ok := backPointer(obj); ok && obj.GetLabels()[hyperv1.ControlPlaneNamespaceLabel] == "true" {
+	if request, ok := cluster.RequestByAnnotation(obj); ok && obj.GetLabels()[hyperv1.ControlPlaneNamespaceLabel] == "true" {
 		return []reconcile.Request{request}
 	}
 	return nil
 }
 
 func (j *Janitor) ownerOfCopy(_ context.Context, obj client.Object) []reconcile.Request {
-	if request, ok := backPointer(obj); ok && obj.GetNamespace() == j.OperatorNamespace {
+	if request, ok := cluster.RequestByAnnotation(obj); ok && obj.GetNamespace() == j.OperatorNamespace {
 		return []reconcile.Request{request}
 	}
 	return nil
@@ -102,7 +112,7 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	err = j.Clusters.LiveReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	err = j.LiveReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
@@ -126,7 +136,7 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 func (j *Janitor) exists(ctx context.Context, key client.ObjectKey) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedClusterList"))
-	if err := j.Clusters.LiveReader.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+	if err := j.LiveReader.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
 		return false, fmt.Errorf("looking for HostedCluster %s: %w", key, err)
 	}
 	for i := range list.Items {
@@ -142,7 +152,7 @@ func (j *Janitor) unmark(ctx context.Context, namespace *corev1.Namespace, owned
 	if !owned || namespace.Annotations[hyperv1.OrphanedSinceAnnotation] == "" {
 		return nil
 	}
-	return client.IgnoreNotFound(upsert.PatchLatest(ctx, j.Clusters.Client, namespace, func() {
+	return client.IgnoreNotFound(upsert.PatchLatest(ctx, j.Client, namespace, func() {
 		delete(namespace.Annotations, hyperv1.OrphanedSinceAnnotation)
 	}))
 }
@@ -188,7 +198,7 @@ func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, space *corev
 func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace string) (pause.State, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	name := client.ObjectKey{Namespace: namespace, Name: key.Name}
-	if err := j.Clusters.LiveReader.Get(ctx, name, hcp); err != nil {
+	if err := j.LiveReader.Get(ctx, name, hcp); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return pause.State{}, nil
 		}
@@ -197,19 +207,19 @@ func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace st
 	if !hcp.DeletionTimestamp.IsZero() {
 		return pause.State{}, nil
 	}
-	return pause.Until(hcp.Spec.PausedUntil, j.Clusters.Clock.Now()), nil
+	return pause.Until(hcp.Spec.PausedUntil, j.Clock.Now()), nil
 }
 
 // graceLeft returns the rest of the grace period. The start is stored in the namespace, so it survives a restart of the
 // operator.
 func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (time.Duration,
 	error) {
-	now := j.Clusters.Clock.Now()
+	now := j.Clock.Now()
 	since, err := time.Parse(time.RFC3339, namespace.Annotations[hyperv1.OrphanedSinceAnnotation])
 	if err == nil && !since.After(now) {
 		return since.Add(j.Grace).Sub(now), nil
 	}
-	err = upsert.PatchLatest(ctx, j.Clusters.Client, namespace, func() {
+	err = upsert.PatchLatest(ctx, j.Client, namespace, func() {
 		cluster.Annotate(namespace, hyperv1.OrphanedSinceAnnotation, now.UTC().Format(time.RFC3339))
 	})
 	if err != nil {
@@ -228,45 +238,51 @@ func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace
 func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result,
 	error) {
 	metrics.Orphaned.Set(namespace.Name, stateDeleting)
-	hc, err := j.Clusters.missing(ctx, key, namespace)
+	hc, err := j.missing(ctx, key, namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s, err := j.Clusters.observe(ctx, hc)
+	s, err := cluster.Reader{Client: j.Client, Clock: j.Clock, Platforms: j.Platforms}.Observe(ctx, hc)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	for _, p := range j.Clusters.deletion(s) {
+	for _, p := range j.deleter().Steps(s) {
 		there, err := j.exists(ctx, key)
 		if err != nil || there {
 			return ctrl.Result{}, err
 		}
 		j.apart(key)
-		result, err := p.Run(logging.InPhase(ctx, p.Name), s)
-		if errors.Is(err, phase.ErrStop) {
-			ctrl.LoggerFrom(ctx).V(1).Info("Deleting an orphaned control plane", "namespace", namespace.Name, "waitsFor",
-				s.deletion)
-			return result, nil
-		}
+		waitsFor, err := p.Run(logging.InPhase(ctx, phaseOf(p)), s)
 		if err != nil {
-			return ctrl.Result{}, fmt.Errorf("deleting what HostedCluster %s left: %s: %w", key, p.Name, err)
+			return ctrl.Result{}, fmt.Errorf("deleting what HostedCluster %s left: %s: %w", key, phaseOf(p), err)
+		}
+		if waitsFor != "" {
+			ctrl.LoggerFrom(ctx).V(1).Info("Deleting an orphaned control plane", "namespace", namespace.Name, "waitsFor", waitsFor)
+			return ctrl.Result{RequeueAfter: deletion.Poll}, nil
 		}
 	}
 	return j.leftovers(ctx, key)
 }
 
+// phaseOf returns the name of a step in logs and errors, as in the deletion of a HostedCluster.
+func phaseOf(step deletion.Step) string { return "deleting the " + step.Name }
+
+func (j *Janitor) deleter() deletion.Deleter {
+	return deletion.Deleter{Client: j.Client, LiveReader: j.LiveReader, OperatorImage: j.OperatorImage}
+}
+
 // leftovers deletes RBAC objects and credentials outside a hosted namespace that is gone.
 func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	first := j.firstSeen(key)
-	if left := j.Grace - j.Clusters.Clock.Since(first); left > 0 && !first.IsZero() {
+	if left := j.Grace - j.Clock.Since(first); left > 0 && !first.IsZero() {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	s := newScope(&hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
-	_, err := j.Clusters.deleteClusterRoles(ctx, s)
+	s := cluster.New(&hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	_, err := j.deleter().DeleteClusterRoles(ctx, s)
 	failures := []error{err}
-	for _, platformType := range j.Clusters.Platforms.Supported() {
+	for _, platformType := range j.Platforms.Supported() {
 		s.HC.Spec.Platform.Type = platformType
-		if plugin, served := j.Clusters.Platforms.For(platformType); served {
+		if plugin, served := j.Platforms.For(platformType); served {
 			failures = append(failures, j.deleteCopies(ctx, plugin, s))
 		}
 	}
@@ -281,8 +297,8 @@ func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-func (j *Janitor) deleteCopies(ctx context.Context, plugin platform.Platform, s *scope) error {
-	return plugin.DeleteCredentials(ctx, j.Clusters.Client, s.ForPlatform(j.Clusters.Settings.OperatorImage))
+func (j *Janitor) deleteCopies(ctx context.Context, plugin platform.Platform, s *cluster.Scope) error {
+	return plugin.DeleteCredentials(ctx, j.Client, s.ForPlatform(j.OperatorImage))
 }
 
 func (j *Janitor) firstSeen(key client.ObjectKey) time.Time {
@@ -292,7 +308,7 @@ func (j *Janitor) firstSeen(key client.ObjectKey) time.Time {
 		j.seen = map[client.ObjectKey]time.Time{}
 	}
 	if _, known := j.seen[key]; !known {
-		j.seen[key] = j.Clusters.Clock.Now()
+		j.seen[key] = j.Clock.Now()
 	}
 	return j.seen[key]
 }
@@ -314,5 +330,5 @@ func (j *Janitor) forget(key client.ObjectKey) {
 }
 
 func (j *Janitor) event(namespace *corev1.Namespace, reason, message string, args ...any) {
-	j.Clusters.Recorder.Eventf(namespace, nil, corev1.EventTypeWarning, reason, "Delete", message, args...)
+	j.Recorder.Eventf(namespace, nil, corev1.EventTypeWarning, reason, "Delete", message, args...)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package deletion
 
 import (
 	"strings"
@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -28,9 +30,10 @@ func podOf(namespace, owner string) *corev1.Pod {
 
 func TestStopWorkloads(t *testing.T) {
 	c := fixture.Start(t)
-	s := newWorld(t, c, "stopping")
+	g, operator := NewWithT(t), fixture.AsOperator(t)
+	s := Deleter{Client: operator, LiveReader: operator}
 	ctx := t.Context()
-	scope := newScope(fixture.HostedCluster("stopping"))
+	scope := cluster.New(fixture.HostedCluster("stopping"))
 	labels := map[string]string{"app": "x"}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podOf("", "ReplicaSet").Spec}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
@@ -43,26 +46,26 @@ func TestStopWorkloads(t *testing.T) {
 		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, orphan, set, user, etcd)
 
 	waitsFor, err := s.stopWorkloads(ctx, scope)
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(waitsFor).To(Equal(`Waiting for 1 pod in namespace ` + scope.Namespace + ` to stop: of-deployment on node "dead"`))
-	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
-	s.Expect(set.DeletionTimestamp).To(BeNil())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(waitsFor).To(Equal(`Waiting for 1 pod in namespace ` + scope.Namespace + ` to stop: of-deployment on node "dead"`))
+	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
+	g.Expect(set.DeletionTimestamp).To(BeNil())
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
-	s.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet of nobody would keep its pods for ever")
-	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(user), user)).To(Succeed())
-	s.Expect(user.DeletionGracePeriodSeconds).To(HaveValue(BeNumerically("<=", 2)),
+	g.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet of nobody would keep its pods for ever")
+	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(user), user)).To(Succeed())
+	g.Expect(user.DeletionGracePeriodSeconds).To(HaveValue(BeNumerically("<=", 2)),
 		"the pod's own grace period of 135 s is cut short")
-	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-	s.Expect(etcd.DeletionTimestamp).To(BeNil())
+	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+	g.Expect(etcd.DeletionTimestamp).To(BeNil())
 
-	s.Expect(c.Delete(ctx, user, client.GracePeriodSeconds(0))).To(Succeed())
+	g.Expect(c.Delete(ctx, user, client.GracePeriodSeconds(0))).To(Succeed())
 	waitsFor, err = s.stopWorkloads(ctx, scope)
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(waitsFor).NotTo(BeEmpty(), "etcd's pod still runs")
-	s.Expect(client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(set), set))).To(Succeed())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(waitsFor).NotTo(BeEmpty(), "etcd's pod still runs")
+	g.Expect(client.IgnoreNotFound(c.Get(ctx, client.ObjectKeyFromObject(set), set))).To(Succeed())
 
-	s.Expect(c.Delete(ctx, etcd, client.GracePeriodSeconds(0))).To(Succeed())
-	s.Expect(s.stopWorkloads(ctx, scope)).To(BeEmpty())
+	g.Expect(c.Delete(ctx, etcd, client.GracePeriodSeconds(0))).To(Succeed())
+	g.Expect(s.stopWorkloads(ctx, scope)).To(BeEmpty())
 }
 
 func TestWorkloadsEndInOrder(t *testing.T) {
@@ -97,7 +100,7 @@ func TestWorkloadsEndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there(tc.pods...)...)
 			d.Refuse = tc.refuse
-			waitsFor, err := d.stopWorkloads(t.Context(), withScope())
+			waitsFor, err := d.stopWorkloads(t.Context(), clustertest.Scope())
 			g.Expect(waitsFor).To(Equal(tc.is))
 			g.Expect(strings.Join(d.Wrote, ",")).To(Equal(tc.did))
 			if tc.fails {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package rbac
 
 import (
 	"testing"
@@ -12,12 +12,18 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
 // runningRelease returns a scope of a cluster that runs a release.
-func runningRelease(image string) *scope {
-	return withScope(func(s *scope) { s.Release = fixture.Payloads()[image] })
+func runningRelease(image string) *cluster.Scope {
+	return clustertest.Scope(clustertest.Running(image))
+}
+
+// inside returns the metadata of an object in the hosted namespace.
+func inside(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}
 }
 
 func TestSignersOfBreakGlass(t *testing.T) {
@@ -44,11 +50,11 @@ func TestSignersOfBreakGlass(t *testing.T) {
 		"When PKI reconciliation is disabled for a Kubernetes release, the control-plane-operator should still sign": {fixture.ReleaseImage, "control-plane-operator", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, d, s := NewWithT(t), newDesk(), runningRelease(tc.image)
+			g, d, s := NewWithT(t), clustertest.NewServer(), runningRelease(tc.image)
 			if tc.disabled {
 				s.HC.Annotations = map[string]string{hyperv1.DisablePKIReconciliationAnnotation: ""}
 			}
-			_, err := d.reconcilePKIRoles(t.Context(), s)
+			_, err := Signers{Client: d.Refusing}.Reconcile(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			for name, rules := range want {
 				role, binding := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -75,8 +81,8 @@ func TestSignersThatCannotBe(t *testing.T) {
 		"the ClusterRoleBinding belongs to another cluster": &rbacv1.ClusterRoleBinding{ObjectMeta: theirs("clusters-demo-csr-approver")},
 	} {
 		t.Run("When "+name+", it should keep the object and return an error", func(t *testing.T) {
-			g, d := NewWithT(t), newDesk(there)
-			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
+			g, d := NewWithT(t), clustertest.NewServer(there)
+			_, err := Signers{Client: d.Refusing}.Reconcile(t.Context(), runningRelease(fixture.OCPImage))
 			g.Expect(err).To(MatchError(ContainSubstring("not this cluster's")))
 			g.Expect(d.Has(t, there)).To(BeTrue())
 			g.Expect(there.GetLabels()).To(BeEmpty())
@@ -84,10 +90,10 @@ func TestSignersThatCannotBe(t *testing.T) {
 	}
 	for _, refuse := range []string{"clusters-demo-csr-approver", "clusters-demo-csr-signer", "create v1.ClusterRoleBinding /clusters-demo-csr-signer", "create v1.ClusterRole /clusters-demo-csr-approver"} {
 		t.Run("When the server refuses "+refuse+", it should return the error", func(t *testing.T) {
-			d := newDesk()
+			d := clustertest.NewServer()
 			d.Refuse = refuse
-			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
-			NewWithT(t).Expect(err).To(MatchError(errNotNow))
+			_, err := Signers{Client: d.Refusing}.Reconcile(t.Context(), runningRelease(fixture.OCPImage))
+			NewWithT(t).Expect(err).To(MatchError(clustertest.ErrNotNow))
 		})
 	}
 }
@@ -95,8 +101,8 @@ func TestSignersThatCannotBe(t *testing.T) {
 func TestConfigOperatorTells(t *testing.T) {
 	role, binding := &rbacv1.Role{ObjectMeta: inside("hosted-cluster-config-operator-events")}, &rbacv1.RoleBinding{ObjectMeta: inside("hosted-cluster-config-operator-events")}
 	t.Run("When the payload has a config operator, it should be allowed to write Events", func(t *testing.T) {
-		g, d := NewWithT(t), newDesk()
-		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
+		g, d := NewWithT(t), clustertest.NewServer()
+		_, err := ConfigOperatorEvents{Client: d.Refusing}.Reconcile(t.Context(), runningRelease(fixture.OCPImage))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(d.Has(t, role) && d.Has(t, binding)).To(BeTrue())
 		g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}}))
@@ -110,17 +116,17 @@ func TestConfigOperatorTells(t *testing.T) {
 		}
 	})
 	t.Run("When the config operator is the product's own, it should create no Role", func(t *testing.T) {
-		g, d := NewWithT(t), newDesk()
-		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.ReleaseImage))
+		g, d := NewWithT(t), clustertest.NewServer()
+		_, err := ConfigOperatorEvents{Client: d.Refusing}.Reconcile(t.Context(), runningRelease(fixture.ReleaseImage))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(d.Wrote).To(BeEmpty())
 	})
 	for refuse, wrote := range map[string]int{"create v1.Role ": 0, "create v1.RoleBinding": 1} {
 		t.Run("When the server refuses to "+refuse+", it should return the error", func(t *testing.T) {
-			g, d := NewWithT(t), newDesk()
+			g, d := NewWithT(t), clustertest.NewServer()
 			d.Refuse = refuse
-			_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
-			g.Expect(err).To(MatchError(errNotNow))
+			_, err := ConfigOperatorEvents{Client: d.Refusing}.Reconcile(t.Context(), runningRelease(fixture.OCPImage))
+			g.Expect(err).To(MatchError(clustertest.ErrNotNow))
 			g.Expect(d.Wrote).To(HaveLen(wrote))
 		})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package orphans
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,16 +25,17 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
 // orphanage is a management cluster that has a control plane but no longer its HostedCluster.
 type orphanage struct {
-	*desk
+	*clustertest.Server
 	*GomegaWithT
 	t       *testing.T
 	janitor *Janitor
-	clock   interface{ Step(time.Duration) }
+	clock   *testingclock.FakeClock
 	capi    *clusterv1.Cluster
 	space   *corev1.Namespace
 }
@@ -51,14 +54,21 @@ func newOrphanage(t *testing.T, more ...client.Object) *orphanage {
 		Finalizers: []string{"test/machines"}}}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo",
 		Labels: map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}}}
-	credentials := &corev1.Secret{ObjectMeta: ours(fixture.OperatorNamespace, fixture.CredentialsCopy("clusters").Name),
+	credentials := &corev1.Secret{ObjectMeta: clustertest.Ours(fixture.OperatorNamespace, fixture.CredentialsCopy("clusters").Name),
 		Data: map[string][]byte{"MAAS_ENDPOINT": []byte(fixture.Endpoint), "MAAS_API_KEY": []byte(fixture.APIKey)}}
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: ours("clusters-demo", "demo")}
-	d := newDesk(append([]client.Object{space, capi, role, credentials, hcp}, more...)...)
-	o := &orphanage{desk: d, GomegaWithT: NewWithT(t), t: t, capi: capi, space: space}
-	o.clock, _ = d.Clock.(interface{ Step(time.Duration) })
-	o.janitor = &Janitor{Clusters: d.Reconciler, OperatorNamespace: fixture.OperatorNamespace, Grace: time.Hour}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: clustertest.Ours("clusters-demo", "demo")}
+	d := clustertest.NewServer(append([]client.Object{space, capi, role, credentials, hcp}, more...)...)
+	o := &orphanage{Server: d, clock: testingclock.NewFakeClock(clustertest.Now), GomegaWithT: NewWithT(t), t: t, capi: capi, space: space}
+	o.starts(d.Refusing)
 	return o
+}
+
+// starts starts a new process, which only knows the stored state.
+func (o *orphanage) starts(c client.Client) {
+	o.janitor = &Janitor{
+		Client: c, LiveReader: o.Refusing, Clock: o.clock, Recorder: &events.FakeRecorder{}, Platforms: fixture.Platforms(nil),
+		OperatorNamespace: fixture.OperatorNamespace, Grace: time.Hour,
+	}
 }
 
 var demo = client.ObjectKey{Namespace: "clusters", Name: "demo"}
@@ -217,8 +227,8 @@ func TestJanitorKeeps(t *testing.T) {
 	}
 	t.Run("keeps everything when the API server does not serve HostedClusters", func(t *testing.T) {
 		o := newOrphanage(t)
-		o.annotate(hyperv1.OrphanedSinceAnnotation, now.Add(-2*time.Hour).UTC().Format(time.RFC3339))
-		o.Reconciler.LiveReader = interceptor.NewClient(o.Direct, interceptor.Funcs{
+		o.annotate(hyperv1.OrphanedSinceAnnotation, clustertest.Now.Add(-2*time.Hour).UTC().Format(time.RFC3339))
+		o.janitor.LiveReader = interceptor.NewClient(o.Direct, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if list.GetObjectKind().GroupVersionKind().Kind == "HostedClusterList" {
 					return apierrors.NewNotFound(schema.GroupResource{Resource: "hostedclusters"}, "")
@@ -272,7 +282,7 @@ func TestJanitorDies(t *testing.T) {
 		t.Helper()
 		o := newOrphanage(t)
 		died := false
-		o.Reconciler.Client = counting(o.Reconciler.Client, func() error {
+		o.janitor.Client = counting(o.Refusing, func() error {
 			if writes++; writes == failAt && !died {
 				died = true
 				return errDied
@@ -282,8 +292,7 @@ func TestJanitorDies(t *testing.T) {
 		for range 12 {
 			if _, err := o.look(); err != nil {
 				o.Expect(err).To(MatchError(ContainSubstring(errDied.Error())))
-				// A new process only knows the stored state.
-				o.janitor = &Janitor{Clusters: o.Reconciler, OperatorNamespace: fixture.OperatorNamespace, Grace: time.Hour}
+				o.starts(o.janitor.Client)
 			}
 			if o.Has(t, o.capi) && o.capi.DeletionTimestamp != nil {
 				o.Expect(o.Has(t, o.credentials())).To(BeTrue(), "they release the machines")
@@ -300,9 +309,8 @@ func TestJanitorDies(t *testing.T) {
 }
 
 // counting returns a client that runs the function "before" prior to each write.
-func counting(c client.Client, before func() error) client.Client {
-	watching, _ := c.(client.WithWatch)
-	return interceptor.NewClient(watching, interceptor.Funcs{
+func counting(c client.WithWatch, before func() error) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
 			opts ...client.PatchOption) error {
 			if err := before(); err != nil {

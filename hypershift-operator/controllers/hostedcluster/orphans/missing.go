@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package orphans
 
 import (
 	"context"
@@ -20,18 +20,18 @@ import (
 
 // missing reconstructs a HostedCluster that is gone, as far as its deletion needs it. An administrator may request the
 // deletion of a namespace without a record; the Cluster in it then provides the data.
-func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey,
+func (j *Janitor) missing(ctx context.Context, key client.ObjectKey,
 	space *corev1.Namespace) (*hyperv1.HostedCluster, error) {
 	record, _ := namespace.ServedIn(space)
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
 		UID: record.Cluster}}
 	hc.Spec.InfraID, hc.Spec.Platform = record.InfraID, record.Platform
 	if record.Platform.Type == "" {
-		if err := r.guess(ctx, hc, space.Name); err != nil {
+		if err := j.guess(ctx, hc, space.Name); err != nil {
 			return nil, err
 		}
 	}
-	plugin, _ := r.Platforms.For(hc.Spec.Platform.Type)
+	plugin, _ := j.Platforms.For(hc.Spec.Platform.Type)
 	if publisher, ok := plugin.(platform.IssuerPublisher); ok {
 		// Assume that the issuer's finalizer was set: documents of the issuer may be published.
 		hc.Finalizers = []string{publisher.IssuerFinalizer()}
@@ -41,9 +41,9 @@ func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey,
 
 // guess sets the infrastructure ID and platform of a HostedCluster from the Cluster in its namespace. Without a
 // Cluster, both stay empty.
-func (r *Reconciler) guess(ctx context.Context, hc *hyperv1.HostedCluster, namespace string) error {
+func (j *Janitor) guess(ctx context.Context, hc *hyperv1.HostedCluster, namespace string) error {
 	found := &clusterv1.ClusterList{}
-	if err := r.LiveReader.List(ctx, found, client.InNamespace(namespace)); err != nil {
+	if err := j.LiveReader.List(ctx, found, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing Clusters of namespace %s: %w", namespace, err)
 	}
 	if len(found.Items) != 1 {

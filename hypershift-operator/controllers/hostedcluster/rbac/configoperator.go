@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package rbac
 
 import (
 	"context"
@@ -8,22 +8,28 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
-	configOperatorName   = "hosted-cluster-config-operator"
-	configOperatorEvents = configOperatorName + "-events"
+	configOperatorEvents = ConfigOperator + "-events"
 	// olderConfigOperatorAccount is the service account of config operators that the first generation of the
 	// control-plane-operator deploys, in some releases up to 4.19.
 	olderConfigOperatorAccount = "hosted-cluster-config"
 )
 
-// reconcileConfigOperatorRights lets the config operator of an OpenShift payload write Events about leader election and
+// ConfigOperatorEvents lets the config operator of an OpenShift payload write Events about leader election and
 // failures in the hosted namespace. The Role that the payload's control-plane-operator grants it omits Events, in every
 // version since 4.14.
-func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope) (ctrl.Result, error) {
+type ConfigOperatorEvents struct {
+	Client client.Client
+}
+
+// Reconcile writes the Role and its binding.
+func (r ConfigOperatorEvents) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error) {
 	if !s.Distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
@@ -44,7 +50,7 @@ func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope
 		s.Own(binding)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: configOperatorEvents}
 		binding.Subjects = nil
-		for _, account := range []string{configOperatorName, olderConfigOperatorAccount} {
+		for _, account := range []string{ConfigOperator, olderConfigOperatorAccount} {
 			binding.Subjects = append(binding.Subjects,
 				rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account})
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package rbac
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -19,32 +20,37 @@ import (
 // ConfigMap extension-apiserver-authentication, which contains CAs and header names but no secrets.
 const authenticationReaderRole = "extension-apiserver-authentication-reader"
 
-// reconcileAuthenticationReader lets the PKI operator of an OpenShift payload read how its metrics endpoint
+// AuthenticationReader lets the PKI operator of an OpenShift payload read how its metrics endpoint
 // authenticates clients. Without this right the operator does not start. OpenShift grants it to all service accounts;
 // here, one service account of each such control plane gets it.
-func (r *Reconciler) reconcileAuthenticationReader(ctx context.Context, s *scope) (ctrl.Result, error) {
+type AuthenticationReader struct {
+	Client client.Client
+}
+
+// Reconcile writes or deletes the RoleBinding.
+func (r AuthenticationReader) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error) {
 	if !s.Distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
 	if _, disabled := s.HC.Annotations[hyperv1.DisablePKIReconciliationAnnotation]; disabled {
-		return ctrl.Result{}, r.dropAuthenticationReader(ctx, s)
+		return ctrl.Result{}, r.Drop(ctx, s)
 	}
-	binding := s.authenticationReader()
+	binding := authenticationReader(s)
 	_, err := upsert.Object(ctx, r.Client, binding, func() error {
 		if err := s.ClaimClusterWide(binding); err != nil {
 			return err
 		}
 		s.Own(binding)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: authenticationReaderRole}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: pkiOperatorName}}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: PKIOperator}}
 		return nil
 	})
 	return ctrl.Result{}, err
 }
 
-// dropAuthenticationReader revokes the right. It keeps a RoleBinding of that name that does not belong to this cluster.
-func (r *Reconciler) dropAuthenticationReader(ctx context.Context, s *scope) error {
-	binding := s.authenticationReader()
+// Drop revokes the right. It keeps a RoleBinding of that name that does not belong to this cluster.
+func (r AuthenticationReader) Drop(ctx context.Context, s *cluster.Scope) error {
+	binding := authenticationReader(s)
 	key := client.ObjectKeyFromObject(binding)
 	if err := r.Client.Get(ctx, key, binding); err != nil {
 		if client.IgnoreNotFound(err) == nil {
@@ -59,7 +65,7 @@ func (r *Reconciler) dropAuthenticationReader(ctx context.Context, s *scope) err
 	return err
 }
 
-func (s *scope) authenticationReader() *rbacv1.RoleBinding {
+func authenticationReader(s *cluster.Scope) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
 		Namespace: metav1.NamespaceSystem, Name: s.Namespace + "-authentication-reader",
 	}}
