@@ -97,10 +97,10 @@ func TestInPlace(t *testing.T) {
 		g.until("the end of the update", g.idle)
 		g.Expect(g.behind()).To(Equal(before))
 
+		g.mustPass()
 		set := g.set()
 		set.Spec.Selector.MatchLabels[clusterv1.ClusterNameLabel] = set.Spec.ClusterName
 		g.Expect(c.Update(t.Context(), set)).To(Succeed(), "Cluster API's controller does this")
-		g.mustPass()
 		counted := fixture.NewFaulty(c)
 		g.Reconciler.Client = counted
 		g.mustPass()
