@@ -36,7 +36,7 @@ func (o *Options) dashboards() []client.Object {
 	for i := range all {
 		objs = append(objs, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.namespace, Name: "dashboard-" + all[i].Name, Labels: o.watching.dashboardLabels,
+				Namespace: o.namespace, Name: "dashboard-" + all[i].Name, Labels: o.alerting.dashboardLabels,
 			},
 			Data: map[string]string{"hypershift-" + all[i].Name + ".json": all[i].render()},
 		})

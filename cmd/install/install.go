@@ -129,7 +129,7 @@ func (i *install) install(ctx context.Context, c client.Client, report *progress
 		}
 		report.Printf("%s applied", objects.Describe(obj))
 	}
-	return errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropWatchers(ctx, c), i.dropVirtualIP(ctx, c))
+	return errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropAlerting(ctx, c), i.dropVirtualIP(ctx, c))
 }
 
 // dropWebhook removes the webhook of an earlier installation if no pod serves it any more.

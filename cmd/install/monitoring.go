@@ -56,10 +56,10 @@ func (o *Options) monitors() []client.Object {
 	if o.platformMonitors() {
 		objs = append(objs, o.prometheusBinding())
 	}
-	if o.apis.Has(management.Monitoring) || o.watching.on {
+	if o.apis.Has(management.Monitoring) || o.alerting.on {
 		objs = append(objs, o.serviceMonitor(), o.recordingRules())
 	}
-	if o.watching.on {
+	if o.alerting.on {
 		objs = append(objs, o.alerts())
 		objs = append(objs, o.dashboards()...)
 	}

@@ -109,7 +109,7 @@ type Options struct {
 	metricsSet        string
 	monitoring        string
 	monitoringKinds   monitoringKinds
-	watching          watching
+	alerting          alerting
 	loosestLevel      string
 	rollouts          int
 	passRollouts      bool
@@ -182,7 +182,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.monitoringKinds.bring, monitoringCRDsFlag, true,
 		"install minimal CRDs of ServiceMonitor, PodMonitor and PrometheusRule, which OpenShift releases need; "+
 			"without the flag not where the management cluster is OpenShift or serves these kinds")
-	o.watching.addFlags(flags)
+	o.alerting.addFlags(flags)
 	flags.StringVar(&o.loosestLevel, loosestLevelFlag, baselineLevel,
 		"how far the annotation "+hyperv1.PodSecurityAdmissionLabelOverrideAnnotation+" of a HostedCluster with an "+
 			"OpenShift release may loosen the Pod Security level of its control plane: privileged, baseline or restricted")
@@ -222,7 +222,7 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	if err := o.checkRanges(); err != nil {
 		return err
 	}
-	if err := errors.Join(o.virtualIP.complete(flags), o.watching.complete(flags)); err != nil {
+	if err := errors.Join(o.virtualIP.complete(flags), o.alerting.complete(flags)); err != nil {
 		return err
 	}
 	if o.development && len(o.virtualIP.addresses) > 0 {

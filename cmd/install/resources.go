@@ -97,7 +97,7 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.disruptionBudget()...)
 	objs = append(objs, o.monitors()...)
 	objs = append(objs, o.virtualIPObjects()...)
-	if o.watching.on && len(o.virtualIP.addresses) > 0 {
+	if o.alerting.on && len(o.virtualIP.addresses) > 0 {
 		objs = append(objs, o.labeled(o.virtualIPMonitors())...)
 	}
 	if o.servesWebhook() {

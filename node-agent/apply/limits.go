@@ -12,7 +12,7 @@ import (
 )
 
 // lowest lists the lowest values of kernel settings on a node. They are not in the plan, whose hash would change with
-// them and roll every pool.
+// them and roll every pool. Switches, such as forwarding, are in the plan.
 var lowest = []struct {
 	key   string
 	value int64
@@ -21,10 +21,6 @@ var lowest = []struct {
 	{"fs.inotify.max_user_instances", 8192},
 	{"fs.inotify.max_user_watches", 524288},
 	{"fs.nr_open", 1 << 20},
-	{"net.bridge.bridge-nf-call-ip6tables", 1},
-	{"net.bridge.bridge-nf-call-iptables", 1},
-	{"net.ipv4.ip_forward", 1},
-	{"net.ipv6.conf.all.forwarding", 1},
 	{"net.netfilter.nf_conntrack_max", 131072},
 	{"vm.max_map_count", 262144},
 }
@@ -38,7 +34,8 @@ func raiseLimits(ctx context.Context, h *host.Host) {
 			continue
 		}
 		if err := h.Do(ctx, "sysctl", "-q", "-w", fmt.Sprintf("%s=%d", limit.key, limit.value)); err != nil {
-			h.Say("kernel setting %s is %d, and pods may need %d: %v; raise it in the machine's image", limit.key, value, limit.value, err)
+			h.Say("kernel setting %s is %d, and pods may need %d: %v; raise it in the machine's image",
+				limit.key, value, limit.value, err)
 			continue
 		}
 		h.Say("raised kernel setting %s from %d to %d", limit.key, value, limit.value)

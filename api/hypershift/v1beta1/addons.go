@@ -61,4 +61,5 @@ type StubDomain struct {
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=53
 // +kubebuilder:validation:XValidation:rule=`isIP(self) || (self.matches(r'^[0-9.]+:[1-9][0-9]{0,4}$') && isIP(self.substring(0, self.lastIndexOf(':')))) || (self.matches(r'^\[[0-9a-fA-F:.]+\]:[1-9][0-9]{0,4}$') && isIP(self.substring(1, self.lastIndexOf(']'))))`,message=`name servers must be IP addresses with or without a port, such as 10.0.0.53 or 10.0.0.53:5353`
+// +kubebuilder:validation:XValidation:rule=`isIP(self) || !self.matches(r':[0-9]{1,5}$') || int(self.substring(self.lastIndexOf(':') + 1)) <= 65535`,message=`the port of a name server must be at most 65535`
 type DNSServer string

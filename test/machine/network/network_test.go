@@ -84,8 +84,10 @@ func TestNamespaceBesideIPNetns(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no program ip")
 	}
-	newNamespaces(t, left)
 	g := NewWithT(t)
+	needRoot(t)
+	g.Expect(network.RemoveFolder()).To(Succeed(), "ip may have mounted the folder before")
+	newNamespaces(t, left)
 	g.Expect(exec.CommandContext(t.Context(), ip, "netns", "add", right).Run()).To(Succeed())
 	t.Cleanup(func() { g.Expect(network.RemoveNamespace(right)).To(Succeed()) })
 	g.Expect(network.RemoveNamespace(left)).To(Succeed())

@@ -23,31 +23,31 @@ import (
 )
 
 const (
-	watchingFlag = "monitoring"
-	runbooks     = "https://github.com/openshift/hypershift/blob/main/docs"
+	monitoringFlag = "monitoring"
+	runbooks       = "https://github.com/openshift/hypershift/blob/main/docs"
 )
 
-// watching holds the flags of alerts and dashboards.
-type watching struct {
+// alerting holds the flags of alerts and dashboards.
+type alerting struct {
 	on                      bool
 	labels, dashboardLabels map[string]string
 	runbooks                string
 }
 
-func (w *watching) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&w.on, watchingFlag, false,
+func (a *alerting) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&a.on, monitoringFlag, false,
 		"install monitors, recording rules, alerts and dashboards for a Prometheus operator and Grafana")
-	flags.StringToStringVar(&w.labels, "monitoring-labels", nil,
+	flags.StringToStringVar(&a.labels, "monitoring-labels", nil,
 		"labels of the monitors and rules, by which your Prometheus selects them, such as release=prometheus")
-	flags.StringToStringVar(&w.dashboardLabels, "dashboard-labels", map[string]string{"grafana_dashboard": "1"},
+	flags.StringToStringVar(&a.dashboardLabels, "dashboard-labels", map[string]string{"grafana_dashboard": "1"},
 		"labels of the dashboards' ConfigMaps, by which the sidecar of your Grafana finds them")
-	flags.StringVar(&w.runbooks, "runbook-url", runbooks, "address of the folder docs/, to which alerts link")
+	flags.StringVar(&a.runbooks, "runbook-url", runbooks, "address of the folder docs/, to which alerts link")
 }
 
-func (w *watching) complete(flags *pflag.FlagSet) error {
-	for name, labels := range map[string]map[string]string{"monitoring-labels": w.labels, "dashboard-labels": w.dashboardLabels} {
-		if flags.Changed(name) && !w.on {
-			return fmt.Errorf("--%s has an effect only with --%s", name, watchingFlag)
+func (a *alerting) complete(flags *pflag.FlagSet) error {
+	for name, labels := range map[string]map[string]string{"monitoring-labels": a.labels, "dashboard-labels": a.dashboardLabels} {
+		if flags.Changed(name) && !a.on {
+			return fmt.Errorf("--%s has an effect only with --%s", name, monitoringFlag)
 		}
 		for key, value := range labels {
 			if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(problems) > 0 {
@@ -55,18 +55,18 @@ func (w *watching) complete(flags *pflag.FlagSet) error {
 			}
 		}
 	}
-	if flags.Changed("runbook-url") && !w.on {
-		return fmt.Errorf("--runbook-url has an effect only with --%s", watchingFlag)
+	if flags.Changed("runbook-url") && !a.on {
+		return fmt.Errorf("--runbook-url has an effect only with --%s", monitoringFlag)
 	}
-	w.runbooks = strings.TrimSuffix(w.runbooks, "/")
+	a.runbooks = strings.TrimSuffix(a.runbooks, "/")
 	return nil
 }
 
 // checkMonitoring returns an error if alerts are requested of a cluster that does not serve their kinds.
 func (i *install) checkMonitoring() error {
-	if i.watching.on && i.scope != scopeCRDs && !i.apis.Has(management.Monitoring) {
+	if i.alerting.on && i.scope != scopeCRDs && !i.apis.Has(management.Monitoring) {
 		return errors.New("installing alerts and dashboards: no Prometheus operator serves " + management.Monitoring +
-			" in the management cluster; install one first, or omit --" + watchingFlag)
+			" in the management cluster; install one first, or omit --" + monitoringFlag)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (o *Options) alerts() *monitoringv1.PrometheusRule {
 		for i := range group.Rules {
 			annotations := group.Rules[i].Annotations
 			for key, value := range annotations {
-				value = strings.ReplaceAll(value, "RUNBOOKS", o.watching.runbooks)
+				value = strings.ReplaceAll(value, "RUNBOOKS", o.alerting.runbooks)
 				annotations[key] = strings.ReplaceAll(value, "NAMESPACE", o.namespace)
 			}
 		}
@@ -107,8 +107,8 @@ func (o *Options) virtualIPMonitors() []client.Object {
 	return []client.Object{service, monitor}
 }
 
-// watchers returns the objects of --monitoring.
-func (o *Options) watchers() []client.Object {
+// alertingObjects returns the objects of --monitoring.
+func (o *Options) alertingObjects() []client.Object {
 	return append(append(o.dashboards(), o.alerts()), o.virtualIPMonitors()...)
 }
 
@@ -117,21 +117,21 @@ func (o *Options) labeled(objs []client.Object) []client.Object {
 	for _, obj := range objs {
 		_, monitor := obj.(*monitoringv1.ServiceMonitor)
 		_, rule := obj.(*monitoringv1.PrometheusRule)
-		if len(o.watching.labels) == 0 || !monitor && !rule {
+		if len(o.alerting.labels) == 0 || !monitor && !rule {
 			continue
 		}
-		labels := maps.Clone(o.watching.labels)
+		labels := maps.Clone(o.alerting.labels)
 		maps.Copy(labels, obj.GetLabels())
 		obj.SetLabels(labels)
 	}
 	return objs
 }
 
-// dropWatchers removes the objects of --monitoring that an earlier installation applied, if they are not requested any
+// dropAlerting removes the objects of --monitoring that an earlier installation applied, if they are not requested any
 // more. It keeps objects of the same names that others applied.
-func (i *install) dropWatchers(ctx context.Context, c client.Client) error {
-	for _, obj := range i.watchers() {
-		if i.watching.on && (obj.GetNamespace() == i.namespace || len(i.virtualIP.addresses) > 0) {
+func (i *install) dropAlerting(ctx context.Context, c client.Client) error {
+	for _, obj := range i.alertingObjects() {
+		if i.alerting.on && (obj.GetNamespace() == i.namespace || len(i.virtualIP.addresses) > 0) {
 			continue
 		}
 		gvk, err := c.GroupVersionKindFor(obj)

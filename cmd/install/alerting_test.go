@@ -40,7 +40,7 @@ func TestMonitoringFlag(t *testing.T) {
 	})
 }
 
-func TestDropWatchers(t *testing.T) {
+func TestInstallWithoutMonitoring(t *testing.T) {
 	rule := func(manager string) *monitoringv1.PrometheusRule {
 		return &monitoringv1.PrometheusRule{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: "hypershift-maas",
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
@@ -59,7 +59,7 @@ func TestDropWatchers(t *testing.T) {
 			g := NewWithT(t)
 			i := &install{Options: *installation(t, tt.args...)}
 			c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithReturnManagedFields().WithObjects(rule(tt.manager)).Build()
-			g.Expect(i.dropWatchers(t.Context(), c)).To(Succeed())
+			g.Expect(i.dropAlerting(t.Context(), c)).To(Succeed())
 			g.Expect(exists(t, c, rule(""))).To(Equal(tt.left))
 		})
 	}
