@@ -24,11 +24,12 @@ const (
 	kubeProxy   = "kube-proxy"
 	nodeNetwork = "node-network"
 	coreDNS     = "coredns"
+	tunnelAgent = "tunnel-agent"
 )
 
 // Kubernetes lists the components.
 func Kubernetes() []*component.Component {
-	return []*component.Component{newKubeProxy(), newNodeNetwork(), newCoreDNS()}
+	return []*component.Component{newKubeProxy(), newNodeNetwork(), newTunnelAgent(), newCoreDNS()}
 }
 
 // Wanted returns the names of the components that a cluster runs.
