@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	texttemplate "text/template"
 	"time"
@@ -62,7 +63,49 @@ func (s *suite) webhook(t *testing.T, guest client.Client) {
 		return err == nil, fmt.Sprint(err), nil
 	})
 	g.Expect(create(t.Context(), "refused")).To(MatchError(ContainSubstring("the webhook refuses this name")))
+	s.restartAgents(t, guest)
 	s.must(t, s.Type(t.Context(), s.Guest(s.cluster, "delete", "validatingwebhookconfiguration", "admit")...))
+}
+
+// restartAgents replaces all agents of the tunnel while objects are written that the webhook decides about, and checks
+// that each gets its decision.
+func (s *suite) restartAgents(t *testing.T, guest client.Client) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	wrong := make(chan []string, 1)
+	var written atomic.Int64
+	go func() { wrong <- decisions(ctx, guest, &written) }()
+	s.must(t, s.Type(t.Context(), s.Guest(s.cluster, "rollout", "restart", "daemonset/tunnel-agent", "-n", "kube-system")...))
+	s.must(t, s.Type(t.Context(), s.Guest(s.cluster, "rollout", "status", "daemonset/tunnel-agent", "-n", "kube-system",
+		"--timeout=5m")...))
+	stop()
+	NewWithT(t).Expect(<-wrong).To(BeEmpty(), "decisions of the webhook")
+	s.Say("%d requests were decided while the agents were replaced", written.Load())
+}
+
+// decisions writes objects, of which the webhook refuses each second one, until the context ends. It returns what was
+// not decided as it should be.
+func decisions(ctx context.Context, guest client.Client, written *atomic.Int64) []string {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	var wrong []string
+	for {
+		select {
+		case <-ctx.Done():
+			return wrong
+		case <-ticker.C:
+		}
+		name := []string{"asked", "refused"}[written.Load()%2]
+		err := guest.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}},
+			client.DryRunAll)
+		if ctx.Err() != nil {
+			return wrong
+		}
+		written.Add(1)
+		if refused := err != nil && strings.Contains(err.Error(), "the webhook refuses this name"); refused != (name == "refused") {
+			wrong = append(wrong, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
 }
 
 // webhookManifest writes the manifest of a webhook with a new certificate, and returns its path.

@@ -141,14 +141,19 @@ func (s *Server) dial(ctx context.Context, destination netip.AddrPort) (conn fra
 // through connects through one agent.
 func (s *Server) through(ctx context.Context, l *link, destination netip.AddrPort) (frame.Half, func(), error) {
 	l.streams.Add(1)
-	stream, err := l.open(ctx, destination)
+	conn, err := l.connect(ctx, destination)
 	if err != nil {
 		l.streams.Add(-1)
 		s.metrics.dials.WithLabelValues("agent", "failed").Inc()
 		return nil, nil, err
 	}
 	s.metrics.dials.WithLabelValues("agent", "connected").Inc()
-	return stream, func() { l.streams.Add(-1) }, nil
+	tracked := &stream{Half: conn}
+	l.open.Store(tracked, nil)
+	return tracked, func() {
+		l.open.Delete(tracked)
+		l.streams.Add(-1)
+	}, nil
 }
 
 // await waits until an agent connects. It returns false if none is expected, or none came in time.

@@ -43,7 +43,8 @@ type fixture struct {
 	testing.TB
 
 	ca, otherCA *authority
-	echo        string
+	// echo is the port of a destination that returns what it receives, and silent of one that does not answer.
+	echo, silent string
 	// balanced are the addresses of the servers behind the load balancer.
 	mu       sync.Mutex
 	balanced []string
@@ -53,12 +54,14 @@ type fixture struct {
 func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
 	f := &fixture{TB: tb, ca: newAuthority(tb), otherCA: newAuthority(tb)}
-	f.echo = f.listenEcho()
+	f.echo, f.silent = f.listenTo(func(conn net.Conn) { _, _ = io.Copy(conn, conn) }), f.listenTo(func(conn net.Conn) {
+		_, _ = io.Copy(io.Discard, conn)
+	})
 	return f
 }
 
-// listenEcho returns the port of a destination that returns what it receives.
-func (f *fixture) listenEcho() string {
+// listenTo returns the port of a destination.
+func (f *fixture) listenTo(serve func(net.Conn)) string {
 	listener := f.listen("tcp", "127.0.0.1:0")
 	go func() {
 		for {
@@ -67,7 +70,7 @@ func (f *fixture) listenEcho() string {
 				return
 			}
 			go func() {
-				_, _ = io.Copy(conn, conn)
+				serve(conn)
 				_ = conn.Close()
 			}()
 		}

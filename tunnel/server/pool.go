@@ -27,6 +27,10 @@ type link struct {
 	sending sync.Mutex
 	said    atomic.Pointer[frame.Agent]
 	streams atomic.Int64
+	// open has the connections through the agent, each a *stream.
+	open sync.Map
+	// retiring reports that the agent said that it ends.
+	retiring bool
 }
 
 // receive waits for the next report of the agent.
@@ -66,8 +70,8 @@ type refusal struct{ message string }
 
 func (r refusal) Error() string { return r.message }
 
-// open asks the agent for a connection.
-func (l *link) open(ctx context.Context, destination netip.AddrPort) (*frame.Stream, error) {
+// connect asks the agent for a connection.
+func (l *link) connect(ctx context.Context, destination netip.AddrPort) (*frame.Stream, error) {
 	stream, err := l.session.Open()
 	if err != nil {
 		return nil, err

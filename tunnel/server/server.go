@@ -41,6 +41,8 @@ type Config struct {
 	Direct func(ctx context.Context, network, address string) (net.Conn, error)
 	// Wait is how long a connection waits for an agent if the last one left a moment ago; zero for 5 seconds.
 	Wait time.Duration
+	// Retire is how long connections through an agent that ends are left alone; zero for 10 seconds.
+	Retire time.Duration
 	// Metrics registers the metrics; nil for none.
 	Metrics prometheus.Registerer
 	// Log receives what happens.
@@ -66,6 +68,9 @@ func New(config Config) *Server {
 	}
 	if config.Wait == 0 {
 		config.Wait = 5 * time.Second
+	}
+	if config.Retire == 0 {
+		config.Retire = 10 * time.Second
 	}
 	s := &Server{Config: config, pool: pool{changed: make(chan struct{})}}
 	s.metrics = newMetrics(config.Metrics, &s.pool)
@@ -144,6 +149,10 @@ func (s *Server) serveAgent(ctx context.Context, conn net.Conn) error {
 	}
 	for err = a.receive(); err == nil; err = a.receive() {
 		s.pool.notify()
+		if a.said.Load().Draining && !a.retiring {
+			a.retiring = true
+			go s.retire(ctx, a)
+		}
 	}
 	s.pool.remove(a)
 	s.Log.Info("Agent disconnected", "node", node, "reason", err.Error())

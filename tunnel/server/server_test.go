@@ -7,8 +7,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -235,6 +237,29 @@ func TestDrain(t *testing.T) {
 		g.Expect(conn.Close()).To(Succeed())
 		g.Eventually(one.done).Should(BeClosed())
 		g.Expect(one.err).NotTo(HaveOccurred())
+	})
+	t.Run("connections of an agent that ends are closed between two requests", func(t *testing.T) {
+		g, f := NewWithT(t), newFixture(t)
+		s := f.apiServer("a", 1, func(c *server.Config) { c.Retire = time.Millisecond })
+		one := f.node("one", "10.1.0.0/24")
+		f.node("two", "10.2.0.0/24")
+		g.Eventually(s.Agents).Should(HaveLen(2))
+		asked, err := s.connect("10.1.0.7:" + f.echo)
+		g.Expect(err).NotTo(HaveOccurred())
+		waits, err := s.connect("10.1.0.7:" + f.silent)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(ask(asked, "hello")).To(Succeed())
+		_, err = waits.Write([]byte("a request whose answer takes long"))
+		g.Expect(err).NotTo(HaveOccurred())
+		one.stop()
+		_, err = asked.Read(make([]byte, 1))
+		g.Expect(err).To(MatchError(io.EOF))
+		g.Expect(one.done).NotTo(BeClosed(), "a request is not answered yet")
+		g.Expect(waits.SetReadDeadline(time.Now().Add(100 * time.Millisecond))).To(Succeed())
+		_, err = waits.Read(make([]byte, 1))
+		g.Expect(err).To(MatchError(os.ErrDeadlineExceeded))
+		g.Expect(waits.Close()).To(Succeed())
+		g.Eventually(one.done).Should(BeClosed())
 	})
 	t.Run("an agent ends after the grace period", func(t *testing.T) {
 		g, f := NewWithT(t), newFixture(t)
