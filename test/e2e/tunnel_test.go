@@ -102,7 +102,11 @@ func decisions(ctx context.Context, guest client.Client, written *atomic.Int64) 
 			return wrong
 		}
 		written.Add(1)
-		if refused := err != nil && strings.Contains(err.Error(), "the webhook refuses this name"); refused != (name == "refused") {
+		decided := err == nil
+		if name == "refused" {
+			decided = err != nil && strings.Contains(err.Error(), "the webhook refuses this name")
+		}
+		if !decided {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", name, err))
 		}
 	}
