@@ -18,8 +18,8 @@ import (
 // not have them, or if the control plane has no address for them.
 func newTunnelAgent() *component.Component {
 	return &component.Component{
-		Name:      tunnelAgent,
-		Manifests: folder(tunnelAgent),
+		Name:      TunnelAgent,
+		Manifests: folder(TunnelAgent),
 		Enabled: func(_ context.Context, scope *component.Scope) (bool, error) {
 			_, has := scope.Images.ComponentImage(kubeapiserver.TunnelImage)
 			return has && tunnelled(scope.HCP), nil
