@@ -13,7 +13,7 @@ COPY api/go.mod api/go.sum api/
 RUN go mod download
 COPY . .
 RUN GOARCH=${TARGETARCH} make BIN=/image/usr/bin VERSION=${VERSION} product \
- && mkdir -p /below/usr/bin /below/opt/cni && mv /image/usr/bin/node-network /below/usr/bin/ && mv /image/usr/bin/cni /below/opt/cni/bin \
+ && mkdir -p /below/usr/bin /below/opt/cni && mv /image/usr/bin/node-network /image/usr/bin/tunnel /below/usr/bin/ && mv /image/usr/bin/cni /below/opt/cni/bin \
  && make BIN=/image/usr/share/hypershift VERSION=${VERSION} NODE_AGENT_ARCHS='amd64 arm64' node-agent
 # What deploys the upstream provider starts /manager.
 RUN ln -s /usr/bin/cluster-api-provider-maas /image/manager \

@@ -25,7 +25,7 @@ STATIC_FLAGS := -trimpath -ldflags '-s -w'
 STATIC_BUILD := go build $(STATIC_FLAGS)
 
 # The programs of the product image and those of the embedded environment. Go decides by itself what is stale.
-PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas node-network
+PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas node-network tunnel
 TOOLS := devcluster maas-simulator hypershift-demo
 package/hypershift := ./cmd/hypershift
 package/hcp := ./product-cli

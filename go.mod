@@ -23,6 +23,7 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/google/nftables v0.3.0
 	github.com/google/uuid v1.6.0
+	github.com/hashicorp/yamux v0.1.2
 	github.com/minio/minio-go/v7 v7.0.97
 	github.com/onsi/gomega v1.39.1
 	github.com/openshift/api v0.0.0-20260805160557-b61243060d5f

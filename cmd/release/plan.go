@@ -92,9 +92,11 @@ func (b *build) planImages(p *plan, release published.Release) error {
 			delete(p.versions, cmp.Or(parts[image.Tag], image.Tag))
 		}
 	}
-	p.images[published.NodeNetwork] = cmp.Or(b.productImage, install.BuiltImage())
+	for _, tag := range published.OfProduct {
+		p.images[tag] = cmp.Or(b.productImage, install.BuiltImage())
+	}
 	maps.Copy(p.images, b.components)
-	if p.images[published.NodeNetwork] == "" {
+	if slices.ContainsFunc(published.OfProduct, func(tag string) bool { return p.images[tag] == "" }) {
 		return errors.New("--product-image is required, since this program was built without one: name what `make image-push` printed")
 	}
 	for _, tag := range slices.Sorted(maps.Keys(p.images)) {

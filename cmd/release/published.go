@@ -81,8 +81,10 @@ func (m *making) gather(ctx context.Context) error {
 		m.found[tag] = image
 		m.say(tag, "%s is %s, for %s", m.images[tag], image.Ref.DigestStr(), strings.Join(image.Architectures, ", "))
 	}
-	if err := m.gatherNetwork(); err != nil {
-		return fmt.Errorf("component %s: %w", published.NodeNetwork, err)
+	for _, tag := range published.OfProduct {
+		if err := m.gatherProduct(tag); err != nil {
+			return fmt.Errorf("component %s: %w", tag, err)
+		}
 	}
 	if len(m.sources) == 0 {
 		return nil
@@ -90,15 +92,15 @@ func (m *making) gather(ctx context.Context) error {
 	return m.gatherNode(ctx)
 }
 
-// gatherNetwork extracts the layers that nodes run from the product's image, unless a separate image is given.
-func (m *making) gatherNetwork() error {
-	if _, given := m.components[published.NodeNetwork]; given {
+// gatherProduct extracts the layers that nodes run from the product's image, unless a separate image is given.
+func (m *making) gatherProduct(tag string) error {
+	if _, given := m.components[tag]; given {
 		return nil
 	}
-	made, err := nodeNetwork(m.found[published.NodeNetwork], m.architectures)
+	made, err := onNodes(m.found[tag], m.architectures)
 	if made != nil {
-		m.made[published.NodeNetwork] = made
-		delete(m.found, published.NodeNetwork)
+		m.made[tag] = made
+		delete(m.found, tag)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ import (
 
 var tags = []string{
 	"cluster-autoscaler", "cluster-capi-controllers", "coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler",
-	"node", "node-network", "pod",
+	"node", "node-network", "pod", "tunnel",
 }
 
 func TestBuildPublished(t *testing.T) {
@@ -41,6 +41,7 @@ func TestBuildPublished(t *testing.T) {
 		}
 		w.Expect(images["coredns"]).To(HavePrefix(w.public.Host + "/coredns/coredns@"))
 		w.Expect(images["node-network"]).To(Equal(w.product))
+		w.Expect(images["tunnel"]).To(Equal(w.product))
 	})
 	t.Run("When it is built twice, the digest should be the same; with another etcd, it should differ", func(t *testing.T) {
 		w := newWorld(t)

@@ -26,12 +26,19 @@ const (
 	coreDNS     = "coredns"
 )
 
+// TunnelAgent is the name of the component that connects nodes with the API servers.
+const TunnelAgent = "tunnel-agent"
+
 // Kubernetes lists the components.
 func Kubernetes() []*component.Component {
-	return []*component.Component{newKubeProxy(), newNodeNetwork(), newCoreDNS()}
+	return []*component.Component{newKubeProxy(), newNodeNetwork(), newTunnelAgent(), newCoreDNS()}
 }
 
-// Wanted returns the names of the components that a cluster runs.
+// OnNodes lists the names of all components that run on nodes.
+var OnNodes = []string{coreDNS, kubeProxy, nodeNetwork, TunnelAgent}
+
+// Wanted returns the names of the components that a release waits for. It does not wait for the agents of the tunnel: a
+// cluster whose nodes do not reach the tunnel works as well as before it had one.
 func Wanted(hcp *hyperv1.HostedControlPlane) []string {
 	if kubecontrollermanager.AllocatesNodeCIDRs(hcp) {
 		return []string{coreDNS, kubeProxy, nodeNetwork}

@@ -60,6 +60,14 @@ func clusterNetworks(hcp *hyperv1.HostedControlPlane) []string {
 	return cidrs
 }
 
+func serviceNetworks(hcp *hyperv1.HostedControlPlane) []string {
+	var cidrs []string
+	for _, entry := range hcp.Spec.Networking.ServiceNetwork {
+		cidrs = append(cidrs, entry.CIDR.String())
+	}
+	return cidrs
+}
+
 func newKubeProxy() *component.Component {
 	return &component.Component{
 		Name:      kubeProxy,

@@ -18,8 +18,7 @@ import (
 // programs lists the source folders of the programs for users.
 var programs = []string{
 	"api", "cluster-api-provider-maas", "cmd", "control-plane-operator", "hypershift-operator", "ignition-server",
-	"node-agent",
-	"node-network", "product-cli", "support",
+	"node-agent", "node-network", "product-cli", "support", "tunnel",
 }
 
 // sourceNames reads constants, events and JSON fields in the Go sources of the programs.

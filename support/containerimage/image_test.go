@@ -188,11 +188,11 @@ func TestProduct(t *testing.T) {
 		rest[file.Path] = file
 	}
 	g.Expect(image.Labels[NodeNetworkLayers]).To(Equal("1"))
-	g.Expect(lowest).To(And(HaveKey("/usr/bin/node-network"), HaveKey("/opt/cni/bin/bridge"), HaveKey("/etc/passwd")))
+	g.Expect(lowest).To(And(HaveKey("/usr/bin/node-network"), HaveKey("/usr/bin/tunnel"), HaveKey("/opt/cni/bin/bridge"), HaveKey("/etc/passwd")))
 	g.Expect(rest).To(And(HaveKey("/usr/bin/hypershift-operator"), HaveKey("/usr/share/hypershift/node-agent/arm64")))
 	g.Expect(rest["/usr/bin/ignition-server"].Source).To(Equal(filepath.Join(bin, "ignition-server")))
 	g.Expect(rest).To(HaveKey(rest["/manager"].Link), "the link leads to a program that is there")
-	g.Expect(lowest).To(HaveLen(2 + len(CNIPlugins)))
+	g.Expect(lowest).To(HaveLen(3 + len(CNIPlugins)))
 	for path := range lowest {
 		g.Expect(rest).NotTo(HaveKey(path))
 	}

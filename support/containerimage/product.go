@@ -15,14 +15,19 @@ import (
 // ProductPrograms lists the programs in the product's image.
 var ProductPrograms = []string{
 	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas", NodeNetwork,
+	Tunnel,
 }
 
 // NodeAgentArchitectures lists the architectures of machines. The image of each architecture has node-agent for all of
 // them, because a control plane and its nodes may have different architectures.
 var NodeAgentArchitectures = []string{"amd64", "arm64"}
 
-// NodeNetwork is the program in the product's image that nodes run.
-const NodeNetwork = "node-network"
+// Programs in the product's image that nodes run.
+const (
+	NodeNetwork = "node-network"
+	// Tunnel also runs beside API servers.
+	Tunnel = "tunnel"
+)
 
 // NodeNetworkLayers is the label with the number of the product image's lowest layers that have everything that nodes
 // run. The build of a release payload creates an image from these layers, so that nodes do not pull the operators.
@@ -54,7 +59,7 @@ func Product(bin string, base []File) Image {
 	}
 	for _, program := range ProductPrograms {
 		file := File{Path: "/usr/bin/" + program, Source: filepath.Join(bin, program)}
-		if program == NodeNetwork {
+		if program == NodeNetwork || program == Tunnel {
 			image.Below = append(image.Below, file)
 		} else {
 			image.Files = append(image.Files, file)

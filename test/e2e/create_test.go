@@ -31,6 +31,7 @@ func (s *suite) create(t *testing.T) {
 	}
 	t.Run("infrastructure", s.infrastructure)
 	t.Run("workload", func(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), s.cluster)) })
+	t.Run("tunnel", s.tunnel)
 	s.destroy(t)
 }
 

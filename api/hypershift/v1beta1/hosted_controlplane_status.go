@@ -39,6 +39,15 @@ type HostedControlPlaneStatus struct {
 	// +optional
 	AddressUse *AddressUse `json:"addressUse,omitempty"`
 
+	// tunnelAddresses are the addresses, as host:port, at which the nodes of a Kubernetes payload open the tunnel through
+	// which the API server reaches pods and Services. Empty if spec.services publishes Konnectivity in a way that the
+	// management cluster does not have, or until the address is known.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=300
+	// +listType=atomic
+	// +optional
+	TunnelAddresses []string `json:"tunnelAddresses,omitempty"`
+
 	// oauthCallbackURLTemplate is the URL that identity providers must send the user back to.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional

@@ -2044,6 +2044,11 @@ func (in *HostedControlPlaneStatus) DeepCopyInto(out *HostedControlPlaneStatus) 
 		*out = new(AddressUse)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.TunnelAddresses != nil {
+		in, out := &in.TunnelAddresses, &out.TunnelAddresses
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.VersionStatus != nil {
 		in, out := &in.VersionStatus, &out.VersionStatus
 		*out = new(ClusterVersionStatus)

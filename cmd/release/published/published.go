@@ -16,8 +16,14 @@ import (
 // Registry is the registry of the Kubernetes project.
 const Registry = "registry.k8s.io"
 
-// NodeNetwork is a component without a public image: it comes from the product's image.
-const NodeNetwork = "node-network"
+// Components without a public image: they come from the product's image.
+const (
+	NodeNetwork = "node-network"
+	Tunnel      = "tunnel"
+)
+
+// OfProduct lists the components that come from the product's image.
+var OfProduct = []string{NodeNetwork, Tunnel}
 
 // NodeImage is the component that is built from programs, since no public image contains a kubelet.
 const NodeImage = "node"

@@ -12,12 +12,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
@@ -27,8 +29,11 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// reasonCertificatesFailed is a reason of Degraded.
-const reasonCertificatesFailed = "CertificatesFailed"
+// Reasons of Degraded.
+const (
+	reasonCertificatesFailed = "CertificatesFailed"
+	reasonNoTunnel           = "TunnelNotConnected"
+)
 
 // conditions computes all conditions that this operator owns. next is the status computed so far.
 func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now time.Time) []metav1.Condition {
@@ -39,7 +44,7 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now
 		etcdAvailable(s.applied(), o.etcd, o.ownEtcd),
 		apiServerAvailable(o.kas),
 		validReleaseInfo(s),
-		degraded(o, s.pkiErr),
+		degraded(o, s.pkiErr, now),
 		externalDNSReachable(),
 		certificatesValid(o.secrets, now),
 		signersUpToDate(o.secrets),
@@ -174,13 +179,32 @@ func validReleaseInfo(s *scope) metav1.Condition {
 	}
 }
 
-func degraded(o observed, pkiErr error) metav1.Condition {
+// tunnelPatience is how long nodes may take to connect before it counts as a fault: new nodes first pull the image.
+const tunnelPatience = 3 * time.Minute
+
+// noTunnel describes that no agent of the tunnel is connected; empty if one is, or if there is none.
+func noTunnel(components []hyperv1.ControlPlaneComponent, now time.Time) string {
+	for i := range components {
+		c := meta.FindStatusCondition(components[i].Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable))
+		if components[i].Name == guestcomponents.TunnelAgent && c != nil && c.Status == metav1.ConditionFalse &&
+			now.Sub(c.LastTransitionTime.Time) > tunnelPatience {
+			return "No node has opened the tunnel, so webhooks and aggregated APIs of the cluster fail: " +
+				"let nodes reach Service " + infra.TunnelService
+		}
+	}
+	return ""
+}
+
+func degraded(o observed, pkiErr error, now time.Time) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneDegraded)
 	if pkiErr != nil && !apierrors.IsConflict(pkiErr) {
 		return condition.True(t, reasonCertificatesFailed, "Reconciling certificates and kubeconfigs failed: "+pkiErr.Error())
 	}
 	if failing := failing(o.components, component.ReasonPodsFailing); failing != nil {
 		return condition.True(t, component.ReasonPodsFailing, failing.Error())
+	}
+	if message := noTunnel(o.components, now); message != "" {
+		return condition.True(t, reasonNoTunnel, message)
 	}
 	var short []string
 	for i := range o.deployments {
@@ -246,7 +270,7 @@ func available(s *scope, o observed, others []metav1.Condition) metav1.Condition
 	}
 	// A control plane that was available once still serves users while a component is unavailable. Components in the guest
 	// are unavailable whenever their node is.
-	if waiting := unavailable(o.components, guestcomponents.Wanted(s.applied())); len(waiting) > 0 && !served {
+	if waiting := unavailable(o.components, guestcomponents.OnNodes); len(waiting) > 0 && !served {
 		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")

@@ -125,6 +125,8 @@ type scope struct {
 	// was published. wanted is nil until the address is known.
 	wanted *hyperv1.ServedAddress
 	served []hyperv1.ServedAddress
+	// tunnel are the addresses of the tunnel; nil until the tunnel phase set them.
+	tunnel *[]string
 	// pkiErr is why certificates or kubeconfigs could not be created; set by the certificates phase.
 	pkiErr error
 	// missing are the payload tags that components lack; set by the components phase.

@@ -4,6 +4,7 @@ package hostedcontrolplane
 
 import (
 	"context"
+	"fmt"
 	"errors"
 	"maps"
 	"net/http"
@@ -48,7 +49,7 @@ func (r releases) Lookup(_ context.Context, image string, _ []byte) (*releaseinf
 
 func kubernetes(version string) releaseinfo.Payload {
 	p := releaseinfo.Payload{Version: version, Distribution: releaseinfo.Kubernetes, Components: map[string]string{}}
-	for _, tag := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+	for _, tag := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "tunnel"} {
 		p.Components[tag] = "registry.example/" + tag + ":" + version
 	}
 	return p
@@ -220,6 +221,8 @@ func TestControlPlane(t *testing.T) {
 		service := &corev1.Service{}
 		w.get("kube-apiserver", service)
 		g.Expect(w.hcp.Status.ControlPlaneEndpoint).To(Equal(hyperv1.APIEndpoint{Host: "192.0.2.10", Port: service.Spec.Ports[0].NodePort}))
+		w.get("konnectivity-server", service)
+		g.Expect(w.hcp.Status.TunnelAddresses).To(Equal([]string{fmt.Sprintf("192.0.2.10:%d", service.Spec.Ports[0].NodePort)}))
 		g.Expect(w.hcp.Status.KubeConfig).To(Equal(&hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig", Key: "kubeconfig"}))
 		g.Expect(w.hcp.Finalizers).To(ContainElement(Finalizer))
 	})

@@ -16,6 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/clusterautoscaler"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/pause"
@@ -30,6 +31,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 		{Name: "certificates", Critical: true, Run: r.certify},
 		{Name: "certificates while paused", WhilePaused: true, Run: r.certifyPaused},
 		{Name: "release payload", Critical: true, Run: r.readRelease},
+		{Name: "tunnel", Run: r.publishTunnel},
 		{Name: "components", Run: r.rollOut},
 	}
 }
@@ -55,6 +57,19 @@ func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error)
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, phase.ErrStop
+}
+
+// publishTunnel publishes the tunnel to the cluster network, if the release has it.
+func (r *Reconciler) publishTunnel(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if _, ok := s.release.ComponentImage(kubeapiserver.TunnelImage); !ok {
+		s.tunnel = &[]string{}
+		return ctrl.Result{}, nil
+	}
+	addresses, err := r.Infra.Tunnel(ctx, s.valid)
+	if err == nil {
+		s.tunnel = &addresses
+	}
+	return ctrl.Result{}, err
 }
 
 func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, error) {

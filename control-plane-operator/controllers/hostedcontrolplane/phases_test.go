@@ -30,7 +30,7 @@ func TestPhases(t *testing.T) {
 	for i, p := range (&Reconciler{}).phases(nil) {
 		got[i] = flags{p.Critical, p.WhilePaused}
 	}
-	want := map[int]flags{0: {critical: true}, 1: {critical: true}, 2: {critical: true}, 3: {whilePaused: true}, 4: {critical: true}, 5: {}}
+	want := map[int]flags{0: {critical: true}, 1: {critical: true}, 2: {critical: true}, 3: {whilePaused: true}, 4: {critical: true}, 5: {}, 6: {}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(flags{})); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -20,6 +20,9 @@ func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatu
 	if s.infra != nil {
 		next.ServedAddresses, next.ControlPlaneEndpoint = nextAddresses(s, o, now)
 	}
+	if s.tunnel != nil {
+		next.TunnelAddresses = *s.tunnel
+	}
 	next.KubeConfig = nil
 	if o.hasKubeconfig {
 		next.KubeConfig = ptr.To(pki.AdminKubeconfigRef(s.applied()))

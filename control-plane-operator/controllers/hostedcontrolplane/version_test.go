@@ -102,6 +102,31 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 		g.Expect(next.VersionStatus.History).To(HaveLen(2))
 		g.Expect(next.Version).To(Equal("1.36.4"))
 	})
+	t.Run("When no node opens the tunnel, the release should be completed and the control plane degraded", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := upgrade()
+		for _, name := range []string{"kube-proxy", "node-network", "coredns"} {
+			at(&o, name, "1.36.4")
+		}
+		o.components = append(o.components, hyperv1.ControlPlaneComponent{
+			ObjectMeta: metav1.ObjectMeta{Name: "tunnel-agent"}, Status: hyperv1.ControlPlaneComponentStatus{
+				Conditions: []metav1.Condition{{
+					Type: string(hyperv1.ControlPlaneComponentAvailable), Status: metav1.ConditionFalse,
+					LastTransitionTime: metav1.NewTime(now),
+				}},
+			},
+		})
+		next := status(s, o, now.Add(time.Minute))
+		g.Expect(next.VersionStatus.History[0].State).To(Equal(configv1.CompletedUpdate))
+		g.Expect(next.ControlPlaneVersion.History[0].State).To(Equal(configv1.CompletedUpdate))
+		c := func(next hyperv1.HostedControlPlaneStatus) *metav1.Condition {
+			return meta.FindStatusCondition(next.Conditions, string(hyperv1.HostedControlPlaneDegraded))
+		}
+		g.Expect(c(next).Status).To(Equal(metav1.ConditionFalse), "the nodes are new")
+		next = status(s, o, now.Add(4*time.Minute))
+		g.Expect(c(next).Reason).To(Equal("TunnelNotConnected"))
+		g.Expect(c(next).Message).To(ContainSubstring("let nodes reach Service konnectivity-server"))
+	})
 	t.Run("When the guest's components have not reported, the release should not be completed", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()

@@ -273,7 +273,7 @@ func TestRecipes(t *testing.T) {
 	for image, paths := range map[string][]string{
 		"hypershift": {
 			"/usr/bin/hypershift", "/usr/bin/hcp", "/usr/bin/hypershift-operator", "/usr/bin/control-plane-operator",
-			"/usr/bin/ignition-server", "/usr/bin/cluster-api-provider-maas", "/manager", "/usr/bin/node-network", "/opt/cni/bin/ptp",
+			"/usr/bin/ignition-server", "/usr/bin/cluster-api-provider-maas", "/manager", "/usr/bin/node-network", "/usr/bin/tunnel", "/opt/cni/bin/ptp",
 			"/opt/cni/bin/host-local", "/opt/cni/bin/portmap", "/etc/ssl/certs/ca-certificates.crt", "/etc/passwd",
 		},
 		"etcd":                             {"/usr/local/bin/etcd"},

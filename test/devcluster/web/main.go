@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command web serves a web page and contains a few diagnostic tools, for clusters whose images have no shell. If its
-// name or its first argument is cat, fetch, hostname or lookup, it runs that tool.
+// name or its first argument is admit, cat, fetch, hostname or lookup, it runs that tool.
 package main
 
 import (
@@ -25,6 +25,7 @@ const timeout = 10 * time.Second
 
 var tools = map[string]func(ctx context.Context, args []string, out io.Writer) error{
 	"serve":    serve,
+	"admit":    admit,
 	"cat":      cat,
 	"fetch":    fetch,
 	"hostname": hostname,
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		tool, ok = serve, true
 	}
 	if !ok {
-		return fmt.Errorf("unknown command %q: use serve, cat, fetch, hostname or lookup", name)
+		return fmt.Errorf("unknown command %q: use serve, admit, cat, fetch, hostname or lookup", name)
 	}
 	return tool(ctx, rest, out)
 }

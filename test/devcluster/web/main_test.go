@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 		"When fetch has no URL, the error should show the usage":              {args: []string{"fetch"}, err: "usage: fetch URL"},
 		"When it looks up a name, it should print the addresses":              {args: []string{"lookup", "127.0.0.1"}, want: "127.0.0.1\n"},
 		"When lookup has no name, the error should show the usage":            {args: []string{"lookup"}, err: "usage: lookup NAME"},
-		"When the command is unknown, the error should list the known ones":   {args: []string{"web", "dance"}, err: "use serve, cat"},
+		"When the command is unknown, the error should list the known ones":   {args: []string{"web", "dance"}, err: "use serve, admit, cat"},
 		"When the listen address is invalid, the error should quote it":       {args: []string{"web", "serve", "nonsense"}, err: "nonsense"},
 	} {
 		t.Run(name, func(t *testing.T) {

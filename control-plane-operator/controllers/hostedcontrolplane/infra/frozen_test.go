@@ -38,8 +38,17 @@ func TestFrozen(t *testing.T) {
 			ignition = route("ignition.example.com")
 		}
 		hcp := controlPlane(api, ignition)
+		konnectivity := nodePort("192.0.2.10", 30091)
+		if name == "route" {
+			konnectivity = route("tunnel.example.com")
+		}
+		hcp.Spec.Services = append(hcp.Spec.Services, hyperv1.ServicePublishingStrategyMapping{
+			Service: hyperv1.Konnectivity, ServicePublishingStrategy: konnectivity,
+		})
 		r := world(hcp)
 		_, err := r.Reconcile(t.Context(), hcp)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = r.Tunnel(t.Context(), hcp)
 		g.Expect(err).NotTo(HaveOccurred())
 		services, routes := &corev1.ServiceList{}, &routev1.RouteList{}
 		g.Expect(r.Client.List(t.Context(), services)).To(Succeed())

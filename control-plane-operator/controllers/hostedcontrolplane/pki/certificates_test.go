@@ -41,6 +41,7 @@ kube-scheduler-client        kube-control-plane-signer        client tls.crt,tls
 metrics-client               cluster-signer-ca                client tls.crt,tls.key,ca.crt          system:serviceaccount:hypershift:prometheus kubernetes
 scheduler-server             root-ca                          both   tls.crt,tls.key,ca.crt          kube-scheduler openshift
 system-admin-client          system-admin-signer              client tls.crt,tls.key,ca.crt          system:admin system:masters
+tunnel-server                root-ca                          server tls.crt,tls.key,ca.crt          konnectivity-server kubernetes
 `
 
 func TestCertificates(t *testing.T) {
@@ -78,6 +79,7 @@ func TestHosts(t *testing.T) {
 		"kcm-server": `kube-controller-manager kube-controller-manager.clusters-demo.svc
 			kube-controller-manager.clusters-demo.svc.cluster.local localhost`,
 		"scheduler-server": `kube-scheduler kube-scheduler.clusters-demo.svc kube-scheduler.clusters-demo.svc.cluster.local localhost`,
+		"tunnel-server": `konnectivity-server konnectivity-server.clusters-demo.svc konnectivity-server.clusters-demo.svc.cluster.local`,
 	}
 	for name, c := range listed(t, func(*hyperv1.HostedControlPlane, *component.Infra) {}) {
 		t.Run("When the certificate is "+name+" it should contain exactly the expected names", func(t *testing.T) {

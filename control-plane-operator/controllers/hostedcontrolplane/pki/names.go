@@ -52,6 +52,7 @@ const (
 	KCMServer          = "kcm-server"
 	SchedulerServer    = "scheduler-server"
 	IgnitionServer     = "ignition-server"
+	TunnelServer       = "tunnel-server"
 	IgnitionServing    = "ignition-server-serving-cert"
 	ServiceAccountKeys = hosted.ServiceAccountKey
 )

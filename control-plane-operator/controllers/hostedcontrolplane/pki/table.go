@@ -8,6 +8,7 @@ import (
 	"time"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	endpoints "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pki"
 )
@@ -123,6 +124,11 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 		server(SchedulerServer, RootCA, "kube-scheduler", append(serviceNames("kube-scheduler", ns), "localhost")...).both("openshift"),
 		server(IgnitionServer, RootCA, "ignition-server", serviceNames("ignition-server", ns)...).both("openshift"),
 	}
+	tunnel := serviceNames(endpoints.TunnelService, ns)
+	if host := endpoints.TunnelHost(hcp); host != "" {
+		tunnel = append(tunnel, host)
+	}
+	list = append(list, server(TunnelServer, RootCA, endpoints.TunnelService, tunnel...))
 	if infra.Ignition.Host != "" {
 		list = append(list, server(IgnitionServing, IgnitionCA, "ignition-server", append(append(serviceNames("ignition-server", ns), infra.Ignition.Host), infra.IgnitionNames...)...))
 	}

@@ -40,7 +40,7 @@ func kubernetesPayload() payload {
 	p := payload{}
 	for _, tag := range []string{
 		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-		"availability-prober", "hosted-cluster-config-operator", "controlplane-operator",
+		"availability-prober", "hosted-cluster-config-operator", "controlplane-operator", "tunnel",
 	} {
 		p[tag] = "registry.example/payload/" + tag + "@sha256:0001"
 	}

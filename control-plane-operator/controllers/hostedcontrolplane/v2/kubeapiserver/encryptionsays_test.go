@@ -167,7 +167,7 @@ func TestRunPlugins(t *testing.T) {
 		known := plugins{"vault": {Name: "vault", Image: "v.example/v:1"}, "hsm": {Name: "hsm", Image: "h.example/h:1"}}
 		spec := rendered(t, scopeOf(clusterWith(encryptedWith("a-key")), config(known))).Spec.Template.Spec
 		var names []string
-		for _, container := range spec.InitContainers[1:] { // The first one waits for etcd.
+		for _, container := range spec.InitContainers[2:] { // The others wait for etcd, and serve the tunnel.
 			names = append(names, container.Name+" "+container.Image)
 		}
 		g.Expect(names).To(Equal([]string{"kms-hsm h.example/h:1", "kms-vault v.example/v:1"}))
@@ -177,7 +177,7 @@ func TestRunPlugins(t *testing.T) {
 	t.Run("When no plugin is needed, the probes should not exclude KMS", func(t *testing.T) {
 		g := NewWithT(t)
 		spec := rendered(t, scopeOf(clusterWith(encryptedWith("a-key")), config(plugins{}))).Spec.Template.Spec
-		g.Expect(spec.InitContainers).To(HaveLen(1), "one that waits for etcd")
+		g.Expect(spec.InitContainers).To(HaveLen(2), "one that waits for etcd, and the tunnel")
 		g.Expect(spec.Containers[0].ReadinessProbe.HTTPGet.Path).To(Equal("/readyz"))
 		g.Expect(HasPlugins(&spec)).To(BeFalse())
 	})

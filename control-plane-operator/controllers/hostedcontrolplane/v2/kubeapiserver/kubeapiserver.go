@@ -43,6 +43,8 @@ func New() *component.Component {
 			"authentication-config.yaml": component.Adapt(adaptAuthentication).When(hasProviders),
 			"client-signers.yaml":        component.Adapt(adaptClientSigners).When(hasUserSigners),
 			"webhooks.yaml":              component.Adapt(adaptWebhooks).When(hasWebhooks),
+			"egress-selector.yaml":       component.When(hasTunnel),
+			"podmonitor.yaml":            component.When(hasTunnel),
 			"pdb.yaml":                   component.DisruptionBudget(),
 		},
 		Options: component.Options{
@@ -72,6 +74,9 @@ func adapt(ctx context.Context, scope *component.Scope, deployment *appsv1.Deplo
 	container.Args = args(scope.HCP, New().Replicas(scope.HCP), webhooks)
 	setEnv(scope.HCP, container)
 	mountOptional(scope, pod)
+	if hasTunnel(scope) {
+		runTunnel(scope, pod)
+	}
 	if !encrypts(scope) {
 		return nil
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/openshift/hypershift/support/imageregistry"
 )
 
-// nodeNetwork returns an image with the layers of the product's image that nodes run, so that nodes do not pull the
+// onNodes returns an image with the layers of the product's image that nodes run, so that nodes do not pull the
 // operators. It returns nil if the product's image does not label these layers: nodes then pull the complete image.
-func nodeNetwork(product *transfer.Image, architectures []string) (v1.ImageIndex, error) {
+func onNodes(product *transfer.Image, architectures []string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range architectures {
 		whole, err := product.For(arch)
