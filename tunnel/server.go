@@ -40,7 +40,7 @@ func newServer() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.id, "id", os.Getenv("POD_NAME"), "name of this server among those of the cluster (default $POD_NAME)")
+	flags.StringVar(&o.id, "id", os.Getenv("POD_NAME"), "name of this server, unique in the cluster (default $POD_NAME)")
 	flags.IntVar(&o.servers, "servers", 1, "number of servers of the cluster")
 	flags.StringVar(&o.agents, "listen", ":8091", "address for the agents")
 	flags.StringVar(&o.socket, "socket", "", "path of the Unix socket for the API server")

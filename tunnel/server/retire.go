@@ -13,7 +13,7 @@ import (
 const (
 	// quiet is how long a connection has nothing to say after an answer until it may be closed.
 	quiet = 20 * time.Millisecond
-	// look is the interval at which connections of an agent that ends are looked at.
+	// look is the interval at which connections of an agent that ends are checked.
 	look = 5 * time.Millisecond
 )
 
@@ -46,9 +46,9 @@ func (s *stream) idle() bool {
 	return answered != 0 && time.Since(time.Unix(0, answered)) > quiet
 }
 
-// retire closes the connections of an agent that ends, each while it is idle: the API server keeps connections to
-// webhooks, and would lose a request if the connection broke in the middle of it. The next request takes a connection
-// through another agent. Connections are left alone at first, because those of users cannot be opened again.
+// retire closes the connections of an agent that ends, each while it is idle. The API server keeps connections to
+// webhooks, and would lose a request that was not answered yet. Its next request opens a connection through another
+// agent. Connections stay open for a while at first, because users cannot continue theirs.
 func (s *Server) retire(ctx context.Context, l *link) {
 	timer := time.NewTimer(s.Retire)
 	defer timer.Stop()
