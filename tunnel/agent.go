@@ -58,9 +58,9 @@ func (o agentOptions) run(ctx context.Context) error {
 	a := agent.New(agent.Config{
 		Addresses: o.addresses,
 		TLS:       func() (*tls.Config, error) { return o.files.Client(o.serverName) },
-		Networks:  agent.NodeNetworks(networks),
-		Grace:     o.grace,
-		Log:       klog.Background(),
+		Networks:  agent.NodeNetworks(networks), ClusterNetworks: networks,
+		Grace: o.grace,
+		Log:   klog.Background(),
 	})
 	if o.ready != "" {
 		go o.reportReady(ctx, a)

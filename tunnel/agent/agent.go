@@ -37,6 +37,8 @@ type Config struct {
 	Addresses []string
 	// TLS returns the configuration of the next connection, so that renewed certificates are used.
 	TLS func() (*tls.Config, error)
+	// ClusterNetworks are the networks of pods and Services. The agent connects to them and to Networks alone.
+	ClusterNetworks []netip.Prefix
 	// Networks returns the networks whose addresses are on this node; see NodeNetworks.
 	Networks func() ([]netip.Prefix, error)
 	// Dial reaches the servers and destinations; nil for a dialer of this host.

@@ -5,6 +5,8 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +51,9 @@ func (a *Agent) target(stream *frame.Stream) (frame.Half, error) {
 	}
 	_ = stream.SetReadDeadline(time.Time{})
 	destination, err := frame.Destination(request.Address)
+	if err == nil {
+		err = a.permitted(destination.Addr())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +69,23 @@ func (a *Agent) target(stream *frame.Stream) (frame.Half, error) {
 		return nil, fmt.Errorf("connecting to %s: a %T has no two directions", destination, conn)
 	}
 	return half, nil
+}
+
+// permitted refuses addresses outside the cluster network and this node. A node often reaches networks that are closed
+// to the control plane, such as that of the management cluster.
+func (a *Agent) permitted(ip netip.Addr) error {
+	contains := func(network netip.Prefix) bool { return network.Contains(ip) }
+	if slices.ContainsFunc(a.ClusterNetworks, contains) {
+		return nil
+	}
+	own, err := a.Networks()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(own, contains) {
+		return nil
+	}
+	return fmt.Errorf("destination %s is neither in the cluster network nor on this node", ip)
 }
 
 // counter counts open streams. A WaitGroup does not allow new streams while something waits for zero.

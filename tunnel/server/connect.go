@@ -101,15 +101,16 @@ func permitted(_, address string, _ syscall.RawConn) error {
 	return err
 }
 
-// dial connects through the most suitable agent, and directly if there is none. The caller calls release when the
-// connection ended.
+// dial connects through the most suitable agent, and directly if there is none. Agents pass on connections to the
+// cluster network and to their own nodes alone: network policies of the management cluster decide about all others. The
+// caller calls release when the connection ended.
 func (s *Server) dial(ctx context.Context, destination netip.AddrPort) (conn frame.Half, release func(), err error) {
 	var failures []error
 	tried := map[*link]bool{}
 	deadline := time.NewTimer(s.Wait)
 	defer deadline.Stop()
 	for {
-		l, next := s.pool.best(destination.Addr(), tried)
+		l, next := s.pool.best(destination.Addr(), !s.onlyThroughAgents(destination.Addr()), tried)
 		if l == nil {
 			if await(ctx, next, deadline.C) {
 				continue
@@ -121,12 +122,9 @@ func (s *Server) dial(ctx context.Context, destination netip.AddrPort) (conn fra
 			return conn, release, nil
 		}
 		failures = append(failures, err)
-		// The agent on the destination's node knows best. Otherwise a second opinion would only double the timeout.
+		// A second opinion would only double the timeout.
 		if refused := (refusal{}); errors.As(err, &refused) {
-			if l.near(destination.Addr()) || s.onlyThroughAgents(destination.Addr()) {
-				return nil, nil, errors.Join(failures...)
-			}
-			break
+			return nil, nil, errors.Join(failures...)
 		}
 	}
 	if len(failures) > 0 && s.onlyThroughAgents(destination.Addr()) {

@@ -196,6 +196,7 @@ func (f *fixture) node(name, network string, edit ...func(*agent.Config)) *node 
 	files := f.files(f.ca, "system:node:"+name, "system:nodes")
 	config := agent.Config{
 		Addresses: []string{"balancer:1"}, Grace: time.Minute, Log: logr.Discard(),
+		ClusterNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 		TLS:      func() (*tls.Config, error) { return files.Client(serverName) },
 		Networks: func() ([]netip.Prefix, error) { return []netip.Prefix{netip.MustParsePrefix(network)}, nil },
 		Dial:     func(ctx context.Context, _, address string) (net.Conn, error) { return f.dial(ctx, n, address) },

@@ -143,17 +143,17 @@ func (p *pool) nodes() []string {
 	return names
 }
 
-// best returns the most suitable agent that was not tried. If there is none, next is closed when an agent connects. It
-// is nil if none is expected soon.
-func (p *pool) best(ip netip.Addr, tried map[*link]bool) (l *link, next <-chan struct{}) {
+// best returns the most suitable agent that was not tried; if near is set, only one on the node of the address. If
+// there is none, next is closed when an agent connects. It is nil if none is expected soon.
+func (p *pool) best(ip netip.Addr, near bool, tried map[*link]bool) (l *link, next <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	untried := slices.DeleteFunc(slices.Clone(p.links), func(l *link) bool { return tried[l] })
+	untried := slices.DeleteFunc(slices.Clone(p.links), func(l *link) bool { return tried[l] || near && !l.near(ip) })
 	if len(untried) > 0 {
 		return slices.MinFunc(untried, func(a, b *link) int { return cmp.Compare(a.rank(ip), b.rank(ip)) }), nil
 	}
 	// Agents that were tried have just disconnected.
-	if p.ever && (len(tried) > 0 || time.Since(p.left) < recently) {
+	if !near && p.ever && (len(tried) > 0 || time.Since(p.left) < recently) {
 		return nil, p.changed
 	}
 	return nil, nil

@@ -123,7 +123,7 @@ func TestWithoutAgent(t *testing.T) {
 		})
 		g.Expect(s.request("192.0.2.7:10250")).To(Succeed())
 	})
-	t.Run("reaches a kubelet directly if agents on other nodes do not", func(t *testing.T) {
+	t.Run("reaches a kubelet directly if its node has no agent", func(t *testing.T) {
 		g, f := NewWithT(t), newFixture(t)
 		s := f.apiServer("a", 1, func(c *server.Config) {
 			c.Direct = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -339,6 +339,37 @@ func TestForbiddenDestinations(t *testing.T) {
 		g.Expect(response.Error).To(ContainSubstring("destination"), address)
 	}
 	g.Expect(one.dialed.Load()).To(BeZero())
+	stream, err := session.Open()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(frame.Write(stream, frame.Request{Address: "192.0.2.1:6443"})).To(Succeed())
+	response := frame.Response{}
+	g.Expect(frame.Read(stream, &response)).To(Succeed())
+	g.Expect(response.Error).To(ContainSubstring("neither in the cluster network nor on this node"))
+}
+
+// TestOtherNetworks checks that agents are not asked for addresses that are neither in the cluster network nor on their
+// node: a user could give a pod the address of the management cluster's API, which nodes may reach.
+func TestOtherNetworks(t *testing.T) {
+	g, f := NewWithT(t), newFixture(t)
+	var direct []string
+	s := f.apiServer("a", 1, func(c *server.Config) {
+		c.Direct = func(_ context.Context, _, address string) (net.Conn, error) {
+			direct = append(direct, address)
+			return nil, errors.New("a network policy drops this")
+		}
+	})
+	f.node("one", "10.1.0.0/24", func(c *agent.Config) {
+		dial := c.Dial
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			g.Expect(address).To(Or(Equal("balancer:1"), Equal("192.0.2.7:10250")))
+			return dial(ctx, network, address)
+		}
+		c.Networks = func() ([]netip.Prefix, error) { return []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")}, nil }
+	})
+	g.Eventually(s.Agents).Should(HaveLen(1))
+	g.Expect(s.request("192.0.2.1:6443")).To(MatchError(ContainSubstring("a network policy drops this")))
+	g.Expect(s.request("192.0.2.7:10250")).To(MatchError(ContainSubstring("node one")), "the node itself")
+	g.Expect(direct).To(Equal([]string{"192.0.2.1:6443"}))
 }
 
 func TestCertificates(t *testing.T) {

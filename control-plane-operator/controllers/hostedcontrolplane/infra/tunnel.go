@@ -40,8 +40,8 @@ func TunnelHost(hcp *hyperv1.HostedControlPlane) string {
 // host:port. It returns none if no address is known yet, or if this management cluster cannot publish it so: the API
 // server then reaches kubelets only.
 func (r *Reconciler) Tunnel(ctx context.Context, hcp *hyperv1.HostedControlPlane) ([]string, error) {
-	strategy, ok := Strategy(hcp, hyperv1.Konnectivity)
-	if !ok || r.validate(hyperv1.Konnectivity, strategy, hyperv1.NodePort, hyperv1.LoadBalancer, hyperv1.Route) != nil {
+	strategy, ok := r.tunnelStrategy(hcp)
+	if !ok {
 		return nil, nil
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: TunnelService}}
@@ -56,6 +56,13 @@ func (r *Reconciler) Tunnel(ctx context.Context, hcp *hyperv1.HostedControlPlane
 		return nil, err
 	}
 	return tunnelAddresses(hcp, service, strategy), nil
+}
+
+// tunnelStrategy returns how the tunnel is published, and whether this management cluster can do so.
+func (r *Reconciler) tunnelStrategy(hcp *hyperv1.HostedControlPlane) (hyperv1.ServicePublishingStrategy, bool) {
+	strategy, ok := Strategy(hcp, hyperv1.Konnectivity)
+	err := r.validate(hyperv1.Konnectivity, strategy, hyperv1.NodePort, hyperv1.LoadBalancer, hyperv1.Route)
+	return strategy, ok && err == nil
 }
 
 // shapeTunnelService sets the fields of the Service that the operator owns. It prefers no node: an agent connects until

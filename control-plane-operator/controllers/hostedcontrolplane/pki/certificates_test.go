@@ -79,7 +79,7 @@ func TestHosts(t *testing.T) {
 		"kcm-server": `kube-controller-manager kube-controller-manager.clusters-demo.svc
 			kube-controller-manager.clusters-demo.svc.cluster.local localhost`,
 		"scheduler-server": `kube-scheduler kube-scheduler.clusters-demo.svc kube-scheduler.clusters-demo.svc.cluster.local localhost`,
-		"tunnel-server": `konnectivity-server konnectivity-server.clusters-demo.svc konnectivity-server.clusters-demo.svc.cluster.local`,
+		"tunnel-server":    `konnectivity-server konnectivity-server.clusters-demo.svc konnectivity-server.clusters-demo.svc.cluster.local`,
 	}
 	for name, c := range listed(t, func(*hyperv1.HostedControlPlane, *component.Infra) {}) {
 		t.Run("When the certificate is "+name+" it should contain exactly the expected names", func(t *testing.T) {
