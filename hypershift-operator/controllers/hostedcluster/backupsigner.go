@@ -21,7 +21,7 @@ import (
 // reconcileBackupSigner gives the control plane the key that signs its backups. A restore verifies a backup with this
 // signature.
 func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.Result, error) {
-	managed := s.hc.Spec.Etcd.ManagementType == hyperv1.Managed && !s.distribution().OwnOperators
+	managed := s.HC.Spec.Etcd.ManagementType == hyperv1.Managed && !s.Distribution().OwnOperators
 	if !managed || r.Settings.OperatorNamespace == "" {
 		return ctrl.Result{}, nil
 	}
@@ -29,18 +29,18 @@ func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	target := s.secret(hosted.BackupSigner)
+	target := s.Secret(hosted.BackupSigner)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		if err := s.claim(target); err != nil {
+		if err := s.Claim(target); err != nil {
 			return err
 		}
-		if authority.Issued(s.key().String(), target.Data) {
+		if authority.Issued(s.Key().String(), target.Data) {
 			return nil
 		}
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeOpaque
 		}
-		issued, err := authority.Issue(s.key().String())
+		issued, err := authority.Issue(s.Key().String())
 		target.Data = issued
 		return err
 	})

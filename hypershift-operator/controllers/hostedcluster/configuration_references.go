@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Result, error) {
 	var failures []error
 	done := map[string]bool{}
-	for _, ref := range hosted.References(&hyperv1.HostedClusterSpec{Configuration: s.hc.Spec.Configuration}) {
+	for _, ref := range hosted.References(&hyperv1.HostedClusterSpec{Configuration: s.HC.Spec.Configuration}) {
 		kind := fmt.Sprintf("%v %s", ref.ConfigMap, ref.Copy())
 		if done[kind] {
 			continue

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,7 +45,7 @@ func TestConfigurationIsCopied(t *testing.T) {
 	ca := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "ca"}, Data: map[string]string{"ca.crt": "a"}, BinaryData: map[string][]byte{"b": []byte("b")}}
 	g, s := NewWithT(t), withScope()
 	d := newDesk(beside("hook", "kubeConfig", kubeconfigOf(`{"token":"t"}`)), beside("cert", "tls.crt", "c"), ca)
-	s.hc.Spec.Configuration = asking("hook", "ca", "cert")
+	s.HC.Spec.Configuration = asking("hook", "ca", "cert")
 	_, err := d.reconcileConfigRefs(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	for name, key := range map[string]string{"hook": "kubeConfig", "cert": "tls.crt"} {
@@ -54,31 +53,31 @@ func TestConfigurationIsCopied(t *testing.T) {
 		if name == "hook" {
 			use = hosted.UseTokenWebhook
 		}
-		secret, source := s.secret(hosted.CopyName(use, name)), beside(name, "", "")
-		g.Expect(d.has(t, secret) && d.has(t, source)).To(BeTrue(), name)
+		secret, source := s.Secret(hosted.CopyName(use, name)), beside(name, "", "")
+		g.Expect(d.Has(t, secret) && d.Has(t, source)).To(BeTrue(), name)
 		g.Expect(secret.Data).To(And(Equal(source.Data), HaveKey(key)))
 		g.Expect(string(secret.Type)).To(Equal("test/type"))
 		g.Expect(secret.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 	}
-	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace,
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace,
 		Name: hosted.CopyName(hosted.UseConfiguration, "ca")}}
-	g.Expect(d.has(t, copied)).To(BeTrue())
+	g.Expect(d.Has(t, copied)).To(BeTrue())
 	g.Expect(copied.Data).To(Equal(ca.Data))
 	g.Expect(copied.BinaryData).To(Equal(ca.BinaryData))
 	g.Expect(copied.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 
 	t.Run("When a Secret changes, its copy should get the new data and keep its immutable type", func(t *testing.T) {
-		g, secret := NewWithT(t), s.secret(hosted.CopyName(hosted.UseConfiguration, "cert"))
-		g.Expect(d.has(t, secret)).To(BeTrue())
+		g, secret := NewWithT(t), s.Secret(hosted.CopyName(hosted.UseConfiguration, "cert"))
+		g.Expect(d.Has(t, secret)).To(BeTrue())
 		secret.Type = "test/other"
-		g.Expect(d.server.Update(t.Context(), secret)).To(Succeed())
+		g.Expect(d.Direct.Update(t.Context(), secret)).To(Succeed())
 		source := beside("cert", "", "")
-		g.Expect(d.has(t, source)).To(BeTrue())
+		g.Expect(d.Has(t, source)).To(BeTrue())
 		source.Data = map[string][]byte{"tls.crt": []byte("new")}
-		g.Expect(d.server.Update(t.Context(), source)).To(Succeed())
+		g.Expect(d.Direct.Update(t.Context(), source)).To(Succeed())
 		_, err := d.reconcileConfigRefs(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.has(t, secret)).To(BeTrue())
+		g.Expect(d.Has(t, secret)).To(BeTrue())
 		g.Expect(secret.Data).To(Equal(source.Data))
 		g.Expect(string(secret.Type)).To(Equal("test/other"))
 	})
@@ -110,7 +109,7 @@ func TestConfigurationIsRefused(t *testing.T) {
 				beside("keyless", "x", "y"), beside("theirs", "x", "y"), beside(naming.PullSecret, "x", "y"), config("theirs"),
 				config(naming.TrustBundle),
 				&corev1.Secret{ObjectMeta: theirs}, &corev1.ConfigMap{ObjectMeta: theirs})
-			s.hc.Spec.Configuration = asking(tc.hook, tc.ca, tc.cert)
+			s.HC.Spec.Configuration = asking(tc.hook, tc.ca, tc.cert)
 			_, err := d.reconcileConfigRefs(t.Context(), s)
 			for _, want := range tc.want {
 				g.Expect(err).To(MatchError(ContainSubstring(want)))
@@ -119,11 +118,11 @@ func TestConfigurationIsRefused(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			for _, name := range []string{"program", "keyless"} {
-				g.Expect(d.has(t, s.secret(hosted.CopyName(hosted.UseTokenWebhook, name)))).To(BeFalse(),
+				g.Expect(d.Has(t, s.Secret(hosted.CopyName(hosted.UseTokenWebhook, name)))).To(BeFalse(),
 					"a webhook that is refused must not be copied")
 			}
-			g.Expect(d.has(t, s.secret(naming.PullSecret))).To(BeFalse())
-			g.Expect(d.has(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace,
+			g.Expect(d.Has(t, s.Secret(naming.PullSecret))).To(BeFalse())
+			g.Expect(d.Has(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace,
 				Name: naming.TrustBundle}})).To(BeFalse())
 		})
 	}
@@ -132,14 +131,14 @@ func TestConfigurationIsRefused(t *testing.T) {
 		program := beside("program", "webhook-kubeconfig",
 			kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))
 		d := newDesk(program)
-		s.hc.Spec.Configuration = asking("", "", "program")
-		s.hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "program"}
+		s.HC.Spec.Configuration = asking("", "", "program")
+		s.HC.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "program"}
 		_, err := d.reconcileAuditWebhook(t.Context(), s)
 		g.Expect(err).To(HaveOccurred())
 		_, err = d.reconcileConfigRefs(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		hcp := &hyperv1.HostedControlPlane{}
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
-		g.Expect(d.has(t, s.secret(hcp.Spec.AuditWebhook.Name))).To(BeFalse())
+		g.Expect(d.Has(t, s.Secret(hcp.Spec.AuditWebhook.Name))).To(BeFalse())
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -82,7 +81,7 @@ func TestValidate(t *testing.T) {
 			g, d, hc := NewWithT(t), newDesk(), fixture.HostedCluster("clusters")
 			tc.mutate(hc)
 			scope := newScope(hc)
-			scope.platform, _ = d.Platforms.For(hyperv1.MAASPlatform)
+			scope.Platform, _ = d.Platforms.For(hyperv1.MAASPlatform)
 			err := d.validate(scope)
 			if tc.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())

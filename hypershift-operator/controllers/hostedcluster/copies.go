@@ -70,13 +70,13 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hoste
 // one from a restore, because only copies have such names.
 func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, source string, target client.Object,
 	shape func()) error {
-	target.SetNamespace(s.namespace)
+	target.SetNamespace(s.Namespace)
 	target.SetName(hosted.CopyName(use, source))
 	result, err := upsert.Object(ctx, r.Client, target, func() error {
 		if tenancy.Owner(target) == "" {
-			s.own(target)
+			s.Own(target)
 		}
-		if err := tenancy.Claim(target, s.key()); err != nil {
+		if err := tenancy.Claim(target, s.Key()); err != nil {
 			return err
 		}
 		hosted.MarkCopy(target, source)
@@ -108,7 +108,7 @@ func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, ke
 	}
 	for _, key := range keys {
 		if len(source.Data[key]) == 0 {
-			return nil, fmt.Errorf("the Secret %s/%s has no key %q, or an empty one: add it", s.hc.Namespace, name, key)
+			return nil, fmt.Errorf("the Secret %s/%s has no key %q, or an empty one: add it", s.HC.Namespace, name, key)
 		}
 	}
 	return source, nil
@@ -123,7 +123,7 @@ func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string,
 	}
 	for _, key := range keys {
 		if source.Data[key] == "" {
-			return nil, fmt.Errorf("the ConfigMap %s/%s has no key %q, or an empty one: add it", s.hc.Namespace, name, key)
+			return nil, fmt.Errorf("the ConfigMap %s/%s has no key %q, or an empty one: add it", s.HC.Namespace, name, key)
 		}
 	}
 	return source, nil
@@ -133,7 +133,7 @@ func (r *Reconciler) source(ctx context.Context, s *scope, name, kind string, ob
 	if name == "" {
 		return fmt.Errorf("it names no %s: set its name", kind)
 	}
-	key := client.ObjectKey{Namespace: s.hc.Namespace, Name: name}
+	key := client.ObjectKey{Namespace: s.HC.Namespace, Name: name}
 	err := r.Client.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no %s %s: create it", kind, key)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/hosted"
@@ -71,10 +72,10 @@ func (r *Reconciler) removeUnused(ctx context.Context, s *scope, copied client.O
 	case used:
 		return unusedPoll, nil
 	case err != nil:
-		annotate(copied, hyperv1.UserCopyUnusedSinceAnnotation, s.now.UTC().Format(time.RFC3339))
+		cluster.Annotate(copied, hyperv1.UserCopyUnusedSinceAnnotation, s.Now.UTC().Format(time.RFC3339))
 		return unusedFor, r.updateCopy(ctx, copied)
-	case s.now.Sub(since) < unusedFor:
-		return unusedFor - s.now.Sub(since), nil
+	case s.Now.Sub(since) < unusedFor:
+		return unusedFor - s.Now.Sub(since), nil
 	}
 	_, err = upsert.Gone(ctx, r.Client, copied)
 	return 0, err
@@ -94,12 +95,12 @@ func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Obj
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := r.Client.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
-			return nil, fmt.Errorf("listing the %ss of namespace %s: %w", kind, s.namespace, err)
+		if err := r.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing the %ss of namespace %s: %w", kind, s.Namespace, err)
 		}
 		for i := range list.Items {
 			item := &list.Items[i]
-			if tenancy.Owner(item) != s.backPointer() || len(item.OwnerReferences) > 0 ||
+			if tenancy.Owner(item) != s.BackPointer() || len(item.OwnerReferences) > 0 ||
 				item.Labels[hyperv1.OperatorObjectLabel] != "" ||
 				named.Has(item.Name) || !item.DeletionTimestamp.IsZero() {
 				continue
@@ -125,17 +126,17 @@ func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Obj
 // missing.
 func (s *scope) namedInControlPlane() sets.Set[string] {
 	named := sets.New(naming.PullSecret, naming.SAKey, hosted.KubevirtCredentials)
-	if s.hc.Spec.SSHKey.Name != "" {
+	if s.HC.Spec.SSHKey.Name != "" {
 		named.Insert(naming.SSHKey)
 	}
-	if reference.Name(s.hc.Spec.AdditionalTrustBundle) != "" {
+	if reference.Name(s.HC.Spec.AdditionalTrustBundle) != "" {
 		named.Insert(naming.TrustBundle)
 	}
-	for _, ref := range hosted.ControlPlaneReferences(&s.hcp.Spec) {
+	for _, ref := range hosted.ControlPlaneReferences(&s.HCP.Spec) {
 		named.Insert(*ref.Name)
 	}
-	if s.platform != nil {
-		named.Insert(hosted.CopyName(hosted.UsePlatform, s.platform.CredentialsSecret(s.hc)))
+	if s.Platform != nil {
+		named.Insert(hosted.CopyName(hosted.UsePlatform, s.Platform.CredentialsSecret(s.HC)))
 	}
 	return named
 }
@@ -148,8 +149,8 @@ func (r *Reconciler) usedByWorkloads(ctx context.Context, s *scope) (sets.Set[st
 		return nil, err
 	}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.DeploymentList{}, &hyperv1.HCPEtcdBackupList{}} {
-		if err := r.LiveReader.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
-			return nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.namespace, err)
+		if err := r.LiveReader.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing %T of namespace %s: %w", list, s.Namespace, err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			switch obj := item.(type) {
@@ -180,7 +181,7 @@ func (r *Reconciler) addLastValid(ctx context.Context, s *scope, used sets.Set[s
 	}
 	spec := &hyperv1.HostedControlPlaneSpec{}
 	if err := json.Unmarshal(data[hosted.LastValidSpecKey], spec); err != nil {
-		return fmt.Errorf("reading the last valid spec in Secret %s/%s: %w", s.namespace, hosted.LastValidSpec, err)
+		return fmt.Errorf("reading the last valid spec in Secret %s/%s: %w", s.Namespace, hosted.LastValidSpec, err)
 	}
 	for _, ref := range hosted.ControlPlaneReferences(spec) {
 		used.Insert(*ref.Name)

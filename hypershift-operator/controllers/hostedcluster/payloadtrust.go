@@ -22,23 +22,23 @@ const maxPayloadTrust = 1<<20 - 4096
 // reconcilePayloadTrust writes the CAs that the operators of an OpenShift payload trust. They mount the bundle over the
 // bundle of their image. So it contains the CAs of the operator's image, of the installation and of the cluster.
 func (r *Reconciler) reconcilePayloadTrust(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.distribution().OwnOperators {
+	if !s.Distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
-	if reference.Name(s.hc.Spec.AdditionalTrustBundle) != "" && len(s.trustBundle) == 0 {
+	if reference.Name(s.HC.Spec.AdditionalTrustBundle) != "" && len(s.trustBundle) == 0 {
 		return ctrl.Result{}, nil // The phase that reads the trust bundle failed: the previous bundle stays.
 	}
-	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: hosted.PayloadTrust}}
+	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: hosted.PayloadTrust}}
 	bundle, err := r.payloadTrust(s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(bundle) == 0 {
-		return ctrl.Result{}, r.drop(ctx, s, target)
+		return ctrl.Result{}, s.Drop(ctx, r.Client, target)
 	}
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
 		target.Data = map[string]string{hosted.PayloadTrustKey: string(bundle)}
-		return s.claim(target)
+		return s.Claim(target)
 	})
 	return ctrl.Result{}, err
 }
@@ -55,7 +55,7 @@ func (r *Reconciler) payloadTrust(s *scope) ([]byte, error) {
 	bundle := systemtrust.Merge(system, s.trustBundle)
 	if excess := len(bundle) - maxPayloadTrust; excess > 0 {
 		return nil, fmt.Errorf("the CAs of the system and of spec.additionalTrustBundle are %d bytes too long for ConfigMap %s/%s; "+
-			"remove those from spec.additionalTrustBundle that are not needed", excess, s.namespace, hosted.PayloadTrust)
+			"remove those from spec.additionalTrustBundle that are not needed", excess, s.Namespace, hosted.PayloadTrust)
 	}
 	return bundle, nil
 }

@@ -20,7 +20,6 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
-	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/hosted"
@@ -32,16 +31,16 @@ import (
 
 // reconcilePullSecret copies the pull secret, which all later steps need.
 func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Result, error) {
-	source, err := r.sourceSecret(ctx, s, s.hc.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
+	source, err := r.sourceSecret(ctx, s, s.HC.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
 	if err != nil {
-		s.reject(hyperv1.ValidReleaseImage, hyperv1.SecretNotFoundReason,
+		s.Reject(hyperv1.ValidReleaseImage, hyperv1.SecretNotFoundReason,
 			fmt.Sprintf("The release image cannot be read without the pull secret: %v", err))
 		return ctrl.Result{}, fmt.Errorf("spec.pullSecret: %w", err)
 	}
 	s.pullSecret = source.Data[corev1.DockerConfigJsonKey]
-	target := s.secret(naming.PullSecret)
+	target := s.Secret(naming.PullSecret)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		if err := s.claim(target); err != nil {
+		if err := s.Claim(target); err != nil {
 			return err
 		}
 		if target.Type == "" {
@@ -55,15 +54,15 @@ func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Re
 
 // reconcileSecretEncryption copies the keys that encrypt Secrets of the guest.
 func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (ctrl.Result, error) {
-	encryption := s.hc.Spec.SecretEncryption
+	encryption := s.HC.Spec.SecretEncryption
 	if encryption == nil {
 		return ctrl.Result{}, nil
 	}
-	if plugin := pluginOf(s.hc); plugin != nil {
+	if plugin := pluginOf(s.HC); plugin != nil {
 		return ctrl.Result{}, r.copyPluginCredentials(ctx, s, plugin)
 	}
 	if encryption.Type == hyperv1.KMS {
-		return ctrl.Result{}, s.platform.ReconcileSecretEncryption(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+		return ctrl.Result{}, s.Platform.ReconcileSecretEncryption(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage))
 	}
 	if encryption.AESCBC == nil {
 		return ctrl.Result{}, errors.New("spec.secretEncryption.aescbc is empty: name the Secret of the active key")
@@ -108,17 +107,17 @@ func (r *Reconciler) copyPluginCredentials(ctx context.Context, s *scope, plugin
 
 // refusePlugin rejects a KMS plugin of the user for an OpenShift release, because its operators do not support one.
 func (s *scope) refusePlugin() error {
-	if pluginOf(s.hc) == nil || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
+	if pluginOf(s.HC) == nil || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		return nil
 	}
 	err := errors.New("spec.secretEncryption.kms.provider Plugin needs a Kubernetes release: choose aescbc, or a provider that OpenShift has")
-	s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
+	s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
 	return err
 }
 
 // reconcileAuditWebhook copies the kubeconfig of the audit webhook.
 func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.Result, error) {
-	name := reference.Name(s.hc.Spec.AuditWebhook)
+	name := reference.Name(s.HC.Spec.AuditWebhook)
 	if name == "" {
 		return ctrl.Result{}, nil
 	}
@@ -140,28 +139,28 @@ func (r *Reconciler) checkWebhook(ctx context.Context, s *scope, name, key strin
 		return err
 	}
 	if _, err := hook.Accept(source.Data[key]); err != nil {
-		return fmt.Errorf("the Secret %s/%s, key %s: %w", s.hc.Namespace, name, key, err)
+		return fmt.Errorf("the Secret %s/%s, key %s: %w", s.HC.Namespace, name, key, err)
 	}
 	return nil
 }
 
 // reconcileSSHKey copies the SSH key for nodes, and removes the copy when the cluster no longer has a key.
 func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.hc.Spec.SSHKey.Name == "" {
-		return ctrl.Result{}, r.drop(ctx, s, s.secret(naming.SSHKey))
+	if s.HC.Spec.SSHKey.Name == "" {
+		return ctrl.Result{}, s.Drop(ctx, r.Client, s.Secret(naming.SSHKey))
 	}
 	const key = "id_rsa.pub"
-	source, err := r.sourceSecret(ctx, s, s.hc.Spec.SSHKey.Name, key)
+	source, err := r.sourceSecret(ctx, s, s.HC.Spec.SSHKey.Name, key)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.sshKey: %w", err)
 	}
-	target := s.secret(naming.SSHKey)
+	target := s.Secret(naming.SSHKey)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeOpaque
 		}
 		target.Data = map[string][]byte{key: source.Data[key]}
-		return s.claim(target)
+		return s.Claim(target)
 	})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.sshKey: %w", err)
@@ -171,8 +170,8 @@ func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result
 
 // reconcileTrustBundle copies the CAs that the cluster trusts in addition to those of the system.
 func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.Result, error) {
-	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}}
-	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
+	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: naming.TrustBundle}}
+	name := reference.Name(s.HC.Spec.AdditionalTrustBundle)
 	if name == "" {
 		return ctrl.Result{}, r.dropTrustBundle(ctx, s, target)
 	}
@@ -183,7 +182,7 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	s.trustBundle = []byte(source.Data[naming.TrustBundleKey])
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
 		target.Data = map[string]string{naming.TrustBundleKey: source.Data[naming.TrustBundleKey]}
-		return s.claim(target)
+		return s.Claim(target)
 	})
 	return ctrl.Result{}, err
 }
@@ -199,13 +198,13 @@ func (r *Reconciler) dropTrustBundle(ctx context.Context, s *scope, target *core
 	if err != nil {
 		return fmt.Errorf("reading ConfigMap %s: %w", client.ObjectKeyFromObject(target), err)
 	}
-	return r.drop(ctx, s, target)
+	return s.Drop(ctx, r.Client, target)
 }
 
 // reconcileSigningKey copies the key that signs the guest's service account tokens, and the public keys in the same
 // Secret.
 func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Result, error) {
-	name := reference.Name(s.hc.Spec.ServiceAccountSigningKey)
+	name := reference.Name(s.HC.Spec.ServiceAccountSigningKey)
 	if name == "" {
 		return ctrl.Result{}, nil
 	}
@@ -219,9 +218,9 @@ func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Re
 		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: Secret %s: %w", name, err)
 	}
 	public = append(public, source.Data[hyperv1.OldServiceAccountSigningKeySecretKey]...)
-	target := s.secret(naming.SAKey)
+	target := s.Secret(naming.SAKey)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		s.own(target)
+		s.Own(target)
 		hosted.MarkOperatorObject(target)
 		target.Type = corev1.SecretTypeOpaque
 		target.Data = map[string][]byte{"service-account.key": private, "service-account.pub": public}
@@ -258,7 +257,7 @@ var etcdClientKeys = []string{"etcd-client.crt", "etcd-client.key", "etcd-client
 
 // reconcileEtcdClient copies the client certificate of an etcd that the user runs.
 func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Result, error) {
-	etcd := s.hc.Spec.Etcd
+	etcd := s.HC.Spec.Etcd
 	if etcd.ManagementType != hyperv1.Unmanaged || etcd.Unmanaged == nil {
 		return ctrl.Result{}, nil
 	}
@@ -268,10 +267,10 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 		err = r.copySecret(ctx, s, hosted.UseEtcdClient, name, etcdClientKeys...)
 	}
 	if err != nil {
-		s.reject(hyperv1.UnmanagedEtcdAvailable, hyperv1.UnmanagedEtcdMisconfiguredReason, err.Error())
+		s.Reject(hyperv1.UnmanagedEtcdAvailable, hyperv1.UnmanagedEtcdMisconfiguredReason, err.Error())
 		return ctrl.Result{}, fmt.Errorf("spec.etcd.unmanaged.tls: %w", err)
 	}
-	s.setCondition(metav1.Condition{
+	s.SetCondition(metav1.Condition{
 		Type: string(hyperv1.UnmanagedEtcdAvailable), Status: metav1.ConditionTrue,
 		Reason: hyperv1.UnmanagedEtcdAsExpected, Message: hyperv1.AllIsWellMessage,
 	})
@@ -286,7 +285,7 @@ func (r *Reconciler) checkEtcdClient(ctx context.Context, s *scope, name string)
 		return err
 	}
 	if _, err := pki.ClientTLS(source.Data[etcdClientKeys[0]], source.Data[etcdClientKeys[1]], source.Data[etcdClientKeys[2]]); err != nil {
-		return fmt.Errorf("the Secret %s/%s: %w", s.hc.Namespace, name, err)
+		return fmt.Errorf("the Secret %s/%s: %w", s.HC.Namespace, name, err)
 	}
 	return nil
 }
@@ -294,7 +293,7 @@ func (r *Reconciler) checkEtcdClient(ctx context.Context, s *scope, name string)
 // reconcileEtcdBackup copies the inputs of scheduled backups: the encryption recipients and the credentials of the
 // storage. It does not copy a private key that a user stored in the same Secret.
 func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Result, error) {
-	managed := s.hc.Spec.Etcd.Managed
+	managed := s.HC.Spec.Etcd.Managed
 	if managed == nil || managed.AutomatedBackup == nil {
 		return ctrl.Result{}, nil
 	}
@@ -320,39 +319,4 @@ func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Re
 		return ctrl.Result{}, fmt.Errorf("spec.etcd.managed.automatedBackup.storage.s3.credentials: %w", err)
 	}
 	return ctrl.Result{}, nil
-}
-
-// drop deletes an object if it exists and belongs to this cluster. The names may collide: the kubeconfig of a cluster
-// a-custom has the name of the custom kubeconfig of a cluster a.
-func (r *Reconciler) drop(ctx context.Context, s *scope, obj client.Object) error {
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
-	}
-	if tenancy.Owner(obj) != s.backPointer() {
-		return nil
-	}
-	_, err = upsert.Gone(ctx, r.Client, obj)
-	return err
-}
-
-func (s *scope) secret(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
-}
-
-// claim marks an object with a fixed name in the hosted namespace as written by the operator for this cluster.
-func (s *scope) claim(obj client.Object) error {
-	if err := tenancy.Claim(obj, s.key()); err != nil {
-		return err
-	}
-	hosted.MarkOperatorObject(obj)
-	return nil
-}
-
-// own marks an object as created for this cluster.
-func (s *scope) own(obj metav1.Object) {
-	annotate(obj, hyperv1.HostedClusterAnnotation, s.backPointer())
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
@@ -31,13 +32,13 @@ func kubeadminPasswordName(hc *hyperv1.HostedCluster) string { return hc.Name + 
 
 // reconcileAccess copies the Secrets that users need to log in to the guest into the HostedCluster's namespace.
 func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.hcp == nil {
+	if s.HCP == nil {
 		return ctrl.Result{}, nil
 	}
-	status := s.hcp.Status
+	status := s.HCP.Status
 	return ctrl.Result{}, errors.Join(
-		r.copyKubeconfig(ctx, s, status.KubeConfig, adminKubeconfigName(s.hc)),
-		r.copyKubeconfig(ctx, s, status.CustomKubeconfig, customKubeconfigName(s.hc)),
+		r.copyKubeconfig(ctx, s, status.KubeConfig, adminKubeconfigName(s.HC)),
+		r.copyKubeconfig(ctx, s, status.CustomKubeconfig, customKubeconfigName(s.HC)),
 		r.copyPassword(ctx, s),
 	)
 }
@@ -45,7 +46,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result
 func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.KubeconfigSecretRef, to string) error {
 	target := s.userSecret(to)
 	if ref == nil {
-		return r.drop(ctx, s, target)
+		return s.Drop(ctx, r.Client, target)
 	}
 	data, err := r.hostedSecretData(ctx, s, ref.Name)
 	if err != nil || len(data[ref.Key]) == 0 {
@@ -55,10 +56,10 @@ func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.
 }
 
 func (r *Reconciler) copyPassword(ctx context.Context, s *scope) error {
-	target := s.userSecret(kubeadminPasswordName(s.hc))
-	ref := s.hcp.Status.KubeadminPassword
+	target := s.userSecret(kubeadminPasswordName(s.HC))
+	ref := s.HCP.Status.KubeadminPassword
 	if ref == nil || ref.Name == "" {
-		return r.drop(ctx, s, target)
+		return s.Drop(ctx, r.Client, target)
 	}
 	data, err := r.hostedSecretData(ctx, s, ref.Name)
 	if err != nil || len(data) == 0 {
@@ -70,12 +71,12 @@ func (r *Reconciler) copyPassword(ctx context.Context, s *scope) error {
 // observeAccess checks which copies exist, so that the status never names a deleted Secret. A read error leaves the
 // last known state.
 func (r *Reconciler) observeAccess(ctx context.Context, s *scope) error {
-	last := s.hc.Status
+	last := s.HC.Status
 	s.kubeconfig, s.customKubeconfig, s.kubeadminPassword = last.KubeConfig, last.CustomKubeconfig, last.KubeadminPassword
 	return errors.Join(
-		r.observeCopy(ctx, s, adminKubeconfigName(s.hc), &s.kubeconfig),
-		r.observeCopy(ctx, s, customKubeconfigName(s.hc), &s.customKubeconfig),
-		r.observeCopy(ctx, s, kubeadminPasswordName(s.hc), &s.kubeadminPassword),
+		r.observeCopy(ctx, s, adminKubeconfigName(s.HC), &s.kubeconfig),
+		r.observeCopy(ctx, s, customKubeconfigName(s.HC), &s.customKubeconfig),
+		r.observeCopy(ctx, s, kubeadminPasswordName(s.HC), &s.kubeadminPassword),
 	)
 }
 
@@ -86,7 +87,7 @@ func (r *Reconciler) observeCopy(ctx context.Context, s *scope, name string, to 
 		return fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
 	*to = nil
-	if err == nil && secret.DeletionTimestamp.IsZero() && secret.Annotations[hyperv1.HostedClusterAnnotation] == s.backPointer() {
+	if err == nil && secret.DeletionTimestamp.IsZero() && secret.Annotations[hyperv1.HostedClusterAnnotation] == s.BackPointer() {
 		*to = &corev1.LocalObjectReference{Name: name}
 	}
 	return nil
@@ -94,13 +95,13 @@ func (r *Reconciler) observeCopy(ctx context.Context, s *scope, name string, to 
 
 // hostedSecretData reads a Secret that the control plane created; nil if it does not exist yet.
 func (r *Reconciler) hostedSecretData(ctx context.Context, s *scope, name string) (map[string][]byte, error) {
-	source := s.secret(name)
+	source := s.Secret(name)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(source), source)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.namespace, name, err)
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.Namespace, name, err)
 	}
 	if err := hosted.Trusted(source); err != nil {
 		return nil, err
@@ -110,28 +111,28 @@ func (r *Reconciler) hostedSecretData(ctx context.Context, s *scope, name string
 
 func (r *Reconciler) writeUserSecret(ctx context.Context, s *scope, target *corev1.Secret, data map[string][]byte) error {
 	_, err := upsert.Object(ctx, r.Client, target, func() error {
-		if err := tenancy.Claim(target, s.key()); err != nil {
+		if err := tenancy.Claim(target, s.Key()); err != nil {
 			return err
 		}
-		label(target, s.hc.Labels)
+		cluster.Label(target, s.HC.Labels)
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeOpaque
 		}
 		target.Data = maps.Clone(data)
-		return controllerutil.SetOwnerReference(s.hc, target, r.Client.Scheme())
+		return controllerutil.SetOwnerReference(s.HC, target, r.Client.Scheme())
 	})
 	return err
 }
 
 func (s *scope) userSecret(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hc.Namespace, Name: name}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.HC.Namespace, Name: name}}
 }
 
 // adoptCLISecrets sets the owner of Secrets that the CLI created for this cluster, so that they are deleted with it.
 func (r *Reconciler) adoptCLISecrets(ctx context.Context, s *scope) (ctrl.Result, error) {
 	secrets := &corev1.SecretList{}
-	err := r.Client.List(ctx, secrets, client.InNamespace(s.hc.Namespace),
-		client.MatchingLabels{hyperv1.SafeToDeleteWithClusterLabel: "true", hyperv1.AutoCreatedForInfraLabel: s.hc.Spec.InfraID})
+	err := r.Client.List(ctx, secrets, client.InNamespace(s.HC.Namespace),
+		client.MatchingLabels{hyperv1.SafeToDeleteWithClusterLabel: "true", hyperv1.AutoCreatedForInfraLabel: s.HC.Spec.InfraID})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Secrets that were made for the cluster: %w", err)
 	}
@@ -140,7 +141,7 @@ func (r *Reconciler) adoptCLISecrets(ctx context.Context, s *scope) (ctrl.Result
 		secret := &secrets.Items[i]
 		var ownErr error
 		err := upsert.Patch(ctx, r.Client, secret, func() {
-			ownErr = controllerutil.SetOwnerReference(s.hc, secret, r.Client.Scheme())
+			ownErr = controllerutil.SetOwnerReference(s.HC, secret, r.Client.Scheme())
 		})
 		failures = append(failures, ownErr, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/plugin"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -59,15 +60,15 @@ func TestAccess(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)
-			d.refuse = test.refuse
+			d.Refuse = test.refuse
 			s := withScope()
 			if test.status != nil {
-				s.hcp = &hyperv1.HostedControlPlane{Status: *test.status}
+				s.HCP = &hyperv1.HostedControlPlane{Status: *test.status}
 			}
 			_, err := d.reconcileAccess(t.Context(), s)
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 			secrets, found := &corev1.SecretList{}, map[string]string{}
-			NewWithT(t).Expect(d.server.List(t.Context(), secrets, client.InNamespace("clusters"))).To(Succeed())
+			NewWithT(t).Expect(d.Direct.List(t.Context(), secrets, client.InNamespace("clusters"))).To(Succeed())
 			for _, secret := range secrets.Items {
 				for key, value := range secret.Data {
 					found[secret.Name+"/"+key] = string(value)
@@ -83,13 +84,13 @@ func TestAccess(t *testing.T) {
 // TestWrittenForUsers checks that Secrets in the cluster's namespace have the cluster's labels and are deleted with
 // it.
 func TestWrittenForUsers(t *testing.T) {
-	g, s := NewWithT(t), withScope(func(s *scope) { s.hc.Labels, s.hc.UID = map[string]string{"team": "x"}, "1-2-3" })
+	g, s := NewWithT(t), withScope(func(s *scope) { s.HC.Labels, s.HC.UID = map[string]string{"team": "x"}, "1-2-3" })
 	for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
 		live := secretOf(ours("clusters", "a"), nil)
 		live.Labels, live.Type = map[string]string{"by": "user"}, kind
 		d := newDesk(live)
 		g.Expect(d.writeUserSecret(t.Context(), s, s.userSecret("a"), map[string][]byte{"k": []byte("v")})).To(Succeed())
-		g.Expect(d.has(t, live)).To(BeTrue())
+		g.Expect(d.Has(t, live)).To(BeTrue())
 		g.Expect(live.Labels).To(Equal(map[string]string{"team": "x", "by": "user"}))
 		g.Expect(live.Type).To(Equal(want))
 		g.Expect(live.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "HostedCluster"), HaveField("Name", "demo"), HaveField("UID", BeEquivalentTo("1-2-3")))))
@@ -116,12 +117,12 @@ func TestAdoptedSecrets(t *testing.T) {
 		"When the first Secret cannot be written, it should return an error":                 {"patch v1.Secret clusters/made", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, s := newDesk(objects...), withScope(func(s *scope) { s.hc.Spec.InfraID, s.hc.UID = "demo-1", "1-2-3" })
-			d.refuse = test.refuse
+			d, s := newDesk(objects...), withScope(func(s *scope) { s.HC.Spec.InfraID, s.HC.UID = "demo-1", "1-2-3" })
+			d.Refuse = test.refuse
 			_, err := d.adoptCLISecrets(t.Context(), s)
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 			secrets := &corev1.SecretList{}
-			NewWithT(t).Expect(d.server.List(t.Context(), secrets)).To(Succeed())
+			NewWithT(t).Expect(d.Direct.List(t.Context(), secrets)).To(Succeed())
 			var owned []string
 			for _, secret := range secrets.Items {
 				if len(secret.OwnerReferences) == 1 && secret.OwnerReferences[0].UID == "1-2-3" {
@@ -133,24 +134,28 @@ func TestAdoptedSecrets(t *testing.T) {
 	}
 }
 
+func credentials(d *desk) plugin.Credentials {
+	return plugin.Credentials{Client: d.Refusing, OperatorImage: operatorImage}
+}
+
 func TestPlatformCredentials(t *testing.T) {
 	found := is(hyperv1.PlatformCredentialsFound, "False", "Expired", "renew them")
 	t.Run("When the platform checks the credentials, it should set the condition and check again later", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
 		c := &cloud{credentials: platform.Credentials{Condition: found, Hash: "h", CheckAgain: time.Minute}}
-		s.platform = c
-		result, err := newDesk().reconcileCredentials(t.Context(), s)
+		s.Platform = c
+		result, err := credentials(newDesk()).Reconcile(t.Context(), s.Scope)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(result.RequeueAfter).To(Equal(time.Minute))
-		g.Expect(s.credentialsHash).To(Equal("h"))
-		g.Expect(s.conditions).To(HaveKeyWithValue("PlatformCredentialsFound", found))
+		g.Expect(s.CredentialsHash).To(Equal("h"))
+		g.Expect(s.Conditions).To(HaveKeyWithValue("PlatformCredentialsFound", found))
 		g.Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
 	})
 	t.Run("When the credentials cannot be checked, it should keep the last condition", func(t *testing.T) {
 		s := withScope()
-		s.platform = &cloud{credentials: platform.Credentials{Condition: found, Hash: "h"}, err: errNotNow}
-		_, err := newDesk().reconcileCredentials(t.Context(), s)
+		s.Platform = &cloud{credentials: platform.Credentials{Condition: found, Hash: "h"}, err: errNotNow}
+		_, err := credentials(newDesk()).Reconcile(t.Context(), s.Scope)
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
-		NewWithT(t).Expect(s.conditions).To(BeEmpty())
+		NewWithT(t).Expect(s.Conditions).To(BeEmpty())
 	})
 }

@@ -37,7 +37,7 @@ func secretOf(meta metav1.ObjectMeta, data map[string]string) *corev1.Secret {
 func (d *desk) contents(t *testing.T) map[string]string {
 	t.Helper()
 	secrets := &corev1.SecretList{}
-	if err := d.server.List(t.Context(), secrets, client.InNamespace("clusters-demo")); err != nil {
+	if err := d.Direct.List(t.Context(), secrets, client.InNamespace("clusters-demo")); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
@@ -76,11 +76,11 @@ type copying struct {
 func (c copying) check(t *testing.T) {
 	t.Helper()
 	g, d := NewWithT(t), newDesk(c.objects...)
-	d.refuse = c.refuse
+	d.Refuse = c.refuse
 	s := withScope()
-	s.platform, _ = d.Platforms.For(s.hc.Spec.Platform.Type)
+	s.Platform, _ = d.Platforms.For(s.HC.Spec.Platform.Type)
 	if c.edit != nil {
-		c.edit(s.hc)
+		c.edit(s.HC)
 	}
 	result, err := c.run(d.Reconciler, t.Context(), s)
 	g.Expect(result).To(BeZero())
@@ -96,7 +96,7 @@ func (c copying) check(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	var found []string
-	for _, c := range s.conditions {
+	for _, c := range s.Conditions {
 		found = append(found, c.Type+"="+string(c.Status)+"/"+c.Reason)
 	}
 	g.Expect(strings.Join(found, " ")).To(Equal(c.finds))
@@ -129,8 +129,8 @@ func TestCopiedPullSecret(t *testing.T) {
 			_, err := d.reconcilePullSecret(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(s.registryAccess().PullSecret).To(BeEquivalentTo("{}"))
-			made := s.secret("pull-secret")
-			g.Expect(d.has(t, made)).To(BeTrue())
+			made := s.Secret("pull-secret")
+			g.Expect(d.Has(t, made)).To(BeTrue())
 			g.Expect(made.Type).To(Equal(want), "the server lets nobody change it")
 		}
 	})
@@ -214,8 +214,8 @@ func TestEncryptionByAPlatform(t *testing.T) {
 	for name, err := range map[string]error{"When the platform copies its keys, it should return no error": nil, "When the platform fails, it should return the error": errNotNow} {
 		t.Run(name, func(t *testing.T) {
 			c, s := &cloud{err: err}, withScope()
-			s.platform = c
-			encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}})(s.hc)
+			s.Platform = c
+			encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}})(s.HC)
 			_, got := newDesk().reconcileSecretEncryption(t.Context(), s)
 			NewWithT(t).Expect(c.asked).To(HaveLen(1))
 			NewWithT(t).Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
@@ -299,10 +299,10 @@ func TestDropped(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)
-			d.refuse = test.refuse
-			_, err := d.reconcileTrustBundle(t.Context(), withScope(func(s *scope) { test.edit(s.hc) }))
+			d.Refuse = test.refuse
+			_, err := d.reconcileTrustBundle(t.Context(), withScope(func(s *scope) { test.edit(s.HC) }))
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
-			NewWithT(t).Expect(d.has(t, bundle(""))).To(Equal(test.stays))
+			NewWithT(t).Expect(d.Has(t, bundle(""))).To(Equal(test.stays))
 		})
 	}
 }

@@ -44,12 +44,12 @@ func TestCopiedSSHKey(t *testing.T) {
 		for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
 			d, live := newDesk(usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh"})), old.DeepCopy()
 			if live.Type = kind; kind != "" {
-				NewWithT(t).Expect(d.server.Create(t.Context(), live)).To(Succeed())
+				NewWithT(t).Expect(d.Direct.Create(t.Context(), live)).To(Succeed())
 			}
 			_, err := d.reconcileSSHKey(t.Context(), withScope())
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
-			made := withScope().secret("ssh-key")
-			NewWithT(t).Expect(d.has(t, made)).To(BeTrue())
+			made := withScope().Secret("ssh-key")
+			NewWithT(t).Expect(d.Has(t, made)).To(BeTrue())
 			NewWithT(t).Expect(made.Type).To(Equal(want))
 		}
 	})
@@ -77,17 +77,17 @@ func TestCopiedTrustBundle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
-			d.refuse = test.refuse
+			d.Refuse = test.refuse
 			_, err := d.reconcileTrustBundle(t.Context(), s)
 			made := &corev1.ConfigMap{ObjectMeta: ours("clusters-demo", "user-ca-bundle")}
 			if test.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
-				g.Expect(d.has(t, made) && len(made.Data) > 0).To(BeFalse())
+				g.Expect(d.Has(t, made) && len(made.Data) > 0).To(BeFalse())
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(s.registryAccess().TrustBundle).To(BeEquivalentTo("PEM"))
-			g.Expect(d.has(t, made)).To(BeTrue())
+			g.Expect(d.Has(t, made)).To(BeTrue())
 			g.Expect(made.Data).To(Equal(map[string]string{"ca-bundle.crt": "PEM"}))
 			g.Expect(made.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"), "else nobody would delete it again")
 		})
@@ -214,10 +214,10 @@ func TestRefusedPlugins(t *testing.T) {
 		"When there is no plugin, it should accept the release":       {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := withScope(func(s *scope) { test.edit(s.hc); s.wantedControlPlane = payloads[test.image] })
+			s := withScope(func(s *scope) { test.edit(s.HC); s.wantedControlPlane = payloads[test.image] })
 			err := s.refusePlugin()
 			NewWithT(t).Expect(err != nil).To(Equal(test.refused))
-			c, set := s.conditions["ValidConfiguration"]
+			c, set := s.Conditions["ValidConfiguration"]
 			NewWithT(t).Expect(set).To(Equal(test.refused))
 			if test.refused {
 				NewWithT(t).Expect(c).To(Equal(is("ValidConfiguration", "False", "InvalidConfiguration", err.Error())))
