@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
@@ -21,7 +22,7 @@ func (r *Reconciler) validateProxy(ctx context.Context, s *scope) (ctrl.Result, 
 		return ctrl.Result{}, nil
 	}
 	name := configuration.Proxy.TrustedCA.Name
-	bundle, err := r.sourceConfigMap(ctx, s, name, naming.TrustBundleKey)
+	bundle, err := secrets.Sources{Client: r.Client}.ConfigMap(ctx, s.Scope, name, naming.TrustBundleKey)
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle.Data[naming.TrustBundleKey])) {
 		err = fmt.Errorf("the ConfigMap %s/%s holds no PEM certificate under %q: put the CA of the proxy there", s.HC.Namespace, name, naming.TrustBundleKey)
 	}

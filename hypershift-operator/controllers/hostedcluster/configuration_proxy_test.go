@@ -12,6 +12,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
@@ -22,7 +23,7 @@ func TestProxyIsTrusted(t *testing.T) {
 	bundle := func(name, key, value string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Data: map[string]string{key: value}}
 	}
-	pem := string(keyPair(t).CertPEM)
+	pem := string(clustertest.KeyPair(t).CertPEM)
 	d := newDesk(bundle("good", naming.TrustBundleKey, pem), bundle("text", naming.TrustBundleKey, "no certificate"), bundle("elsewhere", "other", pem))
 	for name, tc := range map[string]struct {
 		configuration *hyperv1.ClusterConfiguration

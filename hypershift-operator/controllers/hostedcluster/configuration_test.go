@@ -120,11 +120,3 @@ func TestEmptyReferences(t *testing.T) {
 		g.Expect(validateIdentity(hc)).To(Succeed(), "no key needs no issuer")
 	})
 }
-
-func TestPublicKey(t *testing.T) {
-	t.Run("When the key is not PEM, it should return an error that does not contain the key", func(t *testing.T) {
-		_, err := publicKey([]byte("top secret"))
-		g := NewWithT(t)
-		g.Expect(err).To(MatchError("its key is not PEM"))
-	})
-}

@@ -16,6 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
@@ -152,9 +153,9 @@ func TestEmptyKeys(t *testing.T) {
 				configMap.Data[name] = string(value)
 			}
 			g.Expect(c.Create(t.Context(), configMap)).To(Succeed())
-			scoped := &scope{Scope: &cluster.Scope{HC: fixture.HostedCluster(namespace)}}
-			_, ofSecret := s.sourceSecret(t.Context(), scoped, secret.Name, "key")
-			_, ofConfigMap := s.sourceConfigMap(t.Context(), scoped, secret.Name, "key")
+			scoped, sources := &cluster.Scope{HC: fixture.HostedCluster(namespace)}, secrets.Sources{Client: s.Client}
+			_, ofSecret := sources.Secret(t.Context(), scoped, secret.Name, "key")
+			_, ofConfigMap := sources.ConfigMap(t.Context(), scoped, secret.Name, "key")
 			if !tc.fails {
 				g.Expect(ofSecret).NotTo(HaveOccurred())
 				g.Expect(ofConfigMap).NotTo(HaveOccurred())

@@ -10,6 +10,7 @@ package hostedcluster
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -23,6 +24,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/plugin"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/rbac"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
@@ -118,32 +120,24 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	if s.Refused != "" {
 		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: refuseNamespace}}
 	}
-	return []phase.Phase[*scope]{
+	return slices.Concat([]phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
 		// Renewed credentials of the guest are copied even if the spec is invalid; otherwise they expire and lock the users
 		// out.
-		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
+		{Name: "kubeconfig and password copies", Run: shared(secrets.Access{Client: r.Client})},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
 		{Name: "failing pods", Run: r.watchFailures},
-		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},
-		{Name: "platform credentials", Run: shared(plugin.Credentials{Client: r.Client, OperatorImage: r.Settings.OperatorImage})},
-		{Name: "secret encryption", Critical: true, Run: r.reconcileSecretEncryption},
-		{Name: "audit webhook", Run: r.reconcileAuditWebhook},
-		{Name: "SSH key", Run: r.reconcileSSHKey},
-		{Name: "additional trust bundle", Run: r.reconcileTrustBundle},
-		{Name: "service account signing key", Run: r.reconcileSigningKey},
-		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
-		{Name: "etcd backup secrets", Run: r.reconcileEtcdBackup},
-		{Name: "configuration references", Run: r.reconcileConfigRefs},
-		{Name: "add-ons", Run: r.reconcileAddons},
-		{Name: "proxy", Run: r.validateProxy},
-		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
+	}, r.inputs(s), []phase.Phase[*scope]{
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "pod networks", Critical: true, Run: r.validatePodNetworks},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
-		{Name: "issuer of service accounts", Run: shared(plugin.Issuer{Client: r.Client, OperatorImage: r.Settings.OperatorImage})},
-		{Name: "connection of nodes", Run: shared(plugin.Connection{Client: r.Client, OperatorImage: r.Settings.OperatorImage})},
+		{Name: "issuer of service accounts", Run: shared(plugin.Issuer{
+			Client: r.Client, OperatorImage: r.Settings.OperatorImage,
+		})},
+		{Name: "connection of nodes", Run: shared(plugin.Connection{
+			Client: r.Client, OperatorImage: r.Settings.OperatorImage,
+		})},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
 		{Name: "pod security", Run: shared(r.podSecurity(s))},
 		{Name: "default requests", Run: shared(namespace.LimitRange{Client: r.Client})},
@@ -156,8 +150,12 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 			Name: "right to read how extension API servers authenticate",
 			Run:  shared(rbac.AuthenticationReader{Client: r.Client}),
 		},
-		{Name: "CAs that the payload's operators trust", Run: r.reconcilePayloadTrust},
-		{Name: "signer of backups", Run: r.reconcileBackupSigner},
+		{Name: "CAs that the payload's operators trust", Run: shared(secrets.PayloadTrust{
+			Client: r.Client, Inputs: &s.inputs, System: r.Settings.SystemTrust,
+		})},
+		{Name: "signer of backups", Run: shared(secrets.BackupSigner{
+			Client: r.Client, OperatorNamespace: r.Settings.OperatorNamespace,
+		})},
 		{Name: "turn after an upgrade of the operator", Critical: true, Run: r.awaitTurn},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "config operator rights", Run: shared(rbac.ConfigOperatorEvents{Client: r.Client})},
@@ -165,8 +163,32 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},
 		{Name: "Cluster API manager", Run: r.reconcileCAPIManager},
 		{Name: "Cluster API provider", Run: r.reconcileCAPIProvider},
-		{Name: "unused copies", Run: r.removeUnusedCopies},
+		{Name: "unused copies", Run: shared(secrets.Unused{Client: r.Client, LiveReader: r.LiveReader})},
 		{Name: "Route of the ignition-server", Run: r.awaitRoute},
+	})
+}
+
+// inputs returns the steps that copy and check what the cluster names.
+func (r *Reconciler) inputs(s *scope) []phase.Phase[*scope] {
+	copier := secrets.NewCopier(r.Client, &s.inputs)
+	return []phase.Phase[*scope]{
+		{Name: "pull secret", Critical: true, Run: shared(secrets.PullSecret{Copier: copier})},
+		{Name: "platform credentials", Run: shared(plugin.Credentials{
+			Client: r.Client, OperatorImage: r.Settings.OperatorImage,
+		})},
+		{Name: "secret encryption", Critical: true, Run: shared(secrets.Encryption{
+			Copier: copier, OperatorImage: r.Settings.OperatorImage,
+		})},
+		{Name: "audit webhook", Run: shared(secrets.AuditWebhook{Copier: copier})},
+		{Name: "SSH key", Run: shared(secrets.SSHKey{Copier: copier})},
+		{Name: "additional trust bundle", Run: shared(secrets.TrustBundle{Copier: copier})},
+		{Name: "service account signing key", Run: shared(secrets.SigningKey{Copier: copier})},
+		{Name: "etcd client certificate", Run: shared(secrets.EtcdClient{Copier: copier})},
+		{Name: "etcd backup secrets", Run: shared(secrets.EtcdBackup{Copier: copier})},
+		{Name: "configuration references", Run: shared(secrets.Configuration{Copier: copier})},
+		{Name: "add-ons", Run: r.reconcileAddons},
+		{Name: "proxy", Run: r.validateProxy},
+		{Name: "secrets of the CLI", Run: shared(secrets.CLI{Client: r.Client})},
 	}
 }
 

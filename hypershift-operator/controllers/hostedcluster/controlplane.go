@@ -4,6 +4,7 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
@@ -31,7 +34,7 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 	if err := s.refusePlugin(); err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.newCopy && s.HCP != nil {
+	if s.inputs.NewCopy && s.HCP != nil {
 		// The operators of the control plane read a copy immediately once it is named. Their caches must contain it by then.
 		return ctrl.Result{RequeueAfter: copySettles}, phase.ErrStop
 	}
@@ -48,6 +51,16 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 	}
 	s.HCP = hcp
 	return ctrl.Result{}, nil
+}
+
+// refusePlugin rejects a KMS plugin of the user for an OpenShift release, because its operators do not support one.
+func (s *scope) refusePlugin() error {
+	if secrets.KMSPlugin(s.HC) == nil || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
+		return nil
+	}
+	err := errors.New("spec.secretEncryption.kms.provider Plugin needs a Kubernetes release: choose aescbc, or a provider that OpenShift has")
+	s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
+	return err
 }
 
 // autoscaled reports whether the autoscaler scales any pool of the cluster.

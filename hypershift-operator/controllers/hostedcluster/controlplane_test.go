@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -148,4 +149,29 @@ func TestRestartIsHandedOnOnce(t *testing.T) {
 	hcp.Annotations = maps.Clone(had)
 	mirrorRestart(hc, hcp)
 	g.Expect(hcp.Annotations).To(Equal(had), "a request that is taken back asks for nothing")
+}
+
+func TestRefusedPlugins(t *testing.T) {
+	payloads := fixture.Payloads()
+	for name, test := range map[string]struct {
+		edit    func(*hyperv1.HostedCluster)
+		image   string
+		refused bool
+	}{
+		"When the release is OpenShift, it should reject the plugin":  {clustertest.EncryptedByPlugin(nil), fixture.OCPImage, true},
+		"When the release is Kubernetes, it should accept the plugin": {clustertest.EncryptedByPlugin(nil), fixture.ReleaseImage, false},
+		"When the release is not known, it should accept the plugin":  {clustertest.EncryptedByPlugin(nil), "", false},
+		"When there is no plugin, it should accept the release":       {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withScope(func(s *scope) { test.edit(s.HC); s.wantedControlPlane = payloads[test.image] })
+			err := s.refusePlugin()
+			NewWithT(t).Expect(err != nil).To(Equal(test.refused))
+			c, set := s.Conditions["ValidConfiguration"]
+			NewWithT(t).Expect(set).To(Equal(test.refused))
+			if test.refused {
+				NewWithT(t).Expect(c).To(Equal(is("ValidConfiguration", "False", "InvalidConfiguration", err.Error())))
+			}
+		})
+	}
 }

@@ -24,6 +24,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
@@ -122,7 +123,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		hcp.Status.CustomKubeconfig = hcp.Status.KubeConfig
 		s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
 		s.mustPass()
-		key := client.ObjectKey{Namespace: s.namespace, Name: customKubeconfigName(s.cluster())}
+		key := client.ObjectKey{Namespace: s.namespace, Name: secrets.CustomKubeconfigName(s.cluster())}
 		s.Expect(c.Get(t.Context(), key, &corev1.Secret{})).To(Succeed())
 		s.Expect(s.cluster().Status.CustomKubeconfig).To(HaveValue(HaveField("Name", key.Name)))
 		s.get(hcp, fixture.ClusterName)

@@ -131,5 +131,5 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope, image string) (*relea
 }
 
 func (s *scope) registryAccess() release.Access {
-	return release.Access{PullSecret: s.pullSecret, TrustBundle: s.trustBundle, Mirrors: s.HC.Spec.ImageContentSources}
+	return release.Access{PullSecret: s.inputs.PullSecret, TrustBundle: s.inputs.TrustBundle, Mirrors: s.HC.Spec.ImageContentSources}
 }

@@ -35,7 +35,7 @@ func shop(objects ...client.Object) *desk {
 // wanting returns a scope of a cluster with a desired release and a pull secret for registries.
 func wanting(image, own string, mutate ...func(*scope)) *scope {
 	return withScope(append([]func(*scope){func(s *scope) {
-		s.pullSecret = []byte("{}")
+		s.inputs.PullSecret = []byte("{}")
 		s.HC.Spec.Release.Image = image
 		if own != "" {
 			s.HC.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
@@ -192,7 +192,7 @@ func TestReadPayload(t *testing.T) {
 
 func TestRegistryAccess(t *testing.T) {
 	s := withScope(func(s *scope) {
-		s.pullSecret, s.trustBundle = []byte("p"), []byte("t")
+		s.inputs.PullSecret, s.inputs.TrustBundle = []byte("p"), []byte("t")
 		s.HC.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}
 	})
 	want := release.Access{PullSecret: []byte("p"), TrustBundle: []byte("t"), Mirrors: s.HC.Spec.ImageContentSources}

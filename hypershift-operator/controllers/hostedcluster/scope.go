@@ -4,10 +4,10 @@ package hostedcluster
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/podfailure"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -19,12 +19,8 @@ type scope struct {
 
 	// securityUID is the user ID of pods if the management cluster assigns none; set by the namespace phase.
 	securityUID string
-	// pullSecret is the content of .dockerconfigjson; set by the pull secret phase.
-	pullSecret []byte
-	// trustBundle is in PEM format, empty if there is none; set by the additional trust bundle phase.
-	trustBundle []byte
-	// newCopy reports that this reconcile created a copy; set by the phases that copy.
-	newCopy bool
+	// inputs are what the phases that copy Secrets read and created.
+	inputs secrets.Inputs
 	// images are the releases that the HostedControlPlane names; set by the release image phase.
 	images images
 	// wanted is the payload of spec.release. wantedControlPlane is the desired payload of the control plane. Both are set
@@ -37,9 +33,8 @@ type scope struct {
 	// phase.
 	upgradeBlocked string
 
-	// kubeconfig, customKubeconfig and kubeadminPassword name the Secrets beside the cluster, nil if they do not exist;
-	// set by report before it computes the status.
-	kubeconfig, customKubeconfig, kubeadminPassword *corev1.LocalObjectReference
+	// access are the Secrets beside the cluster that give access to the guest; set by report before it computes the status.
+	access secrets.Names
 	// ignitionServer is the Deployment of the ignition-server, nil if it does not exist. ignitionEndpoint is the address
 	// at which machines reach it. Both are set by report before it computes the status.
 	ignitionServer   *appsv1.Deployment

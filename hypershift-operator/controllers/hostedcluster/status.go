@@ -17,6 +17,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/upsert"
@@ -25,7 +26,8 @@ import (
 // report computes the status from the scope, writes it once, and emits events for changes. It also sets
 // HasBeenAvailableAnnotation once, when the cluster becomes available for the first time.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	unread := r.observeAccess(ctx, s)
+	access, unread := secrets.Access{Client: r.Client}.Observe(ctx, s.Scope)
+	s.access = access
 	if s.Refused == "" {
 		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), r.observeTerminating(ctx, s), unread)
 	}
@@ -58,7 +60,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster,
 func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	status := s.HC.Status
 	status.Version = versionStatus(s)
-	status.KubeConfig, status.CustomKubeconfig, status.KubeadminPassword = s.kubeconfig, s.customKubeconfig, s.kubeadminPassword
+	status.KubeConfig, status.CustomKubeconfig, status.KubeadminPassword = s.access.Kubeconfig, s.access.CustomKubeconfig, s.access.KubeadminPassword
 	status.IgnitionEndpoint = s.ignitionEndpoint
 	if s.HCP != nil {
 		if s.HCP.Status.ControlPlaneEndpoint.Host != "" {
@@ -70,7 +72,7 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 		status.Configuration = s.HCP.Status.Configuration
 		status.ControlPlaneVersion = s.HCP.Status.ControlPlaneVersion
 		status.AutoNode = s.HCP.Status.AutoNode
-		status.SecretEncryption = usersNames(s.HC, s.HCP.Status.SecretEncryption)
+		status.SecretEncryption = secrets.UserNames(s.HC, s.HCP.Status.SecretEncryption)
 	}
 	if s.wanted != nil {
 		status.PayloadArch = payloadArch(s.wanted)

@@ -20,6 +20,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -156,30 +157,6 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestObservedCopies checks which of the Secrets in the cluster's namespace its status names.
-func TestObservedCopies(t *testing.T) {
-	others, going := ours("clusters", "demo-admin-kubeconfig"), ours("clusters", "demo-admin-kubeconfig")
-	others.Annotations[hyperv1.HostedClusterAnnotation] = "clusters/another"
-	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}
-	for name, test := range map[string]struct {
-		secret metav1.ObjectMeta
-		want   *corev1.LocalObjectReference
-	}{
-		"When the Secret belongs to the cluster, the status should name it":         {ours("clusters", "demo-admin-kubeconfig"), &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}},
-		"When the Secret belongs to another cluster, the status should not name it": {others, nil},
-		"When the Secret has no owner, the status should not name it":               {metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, nil},
-		"When the Secret is being deleted, the status should not name it":           {going, nil},
-		"When the Secret has an unrelated name, the status should not name it":      {ours("clusters", "demo-kubeconfig"), nil},
-		"When the Secret is in another namespace, the status should not name it":    {ours("elsewhere", "demo-admin-kubeconfig"), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := withScope(func(s *scope) { s.HC.Status.KubeConfig = &corev1.LocalObjectReference{Name: "of before"} })
-			NewWithT(t).Expect(newDesk(&corev1.Secret{ObjectMeta: test.secret}).observeAccess(t.Context(), s)).To(Succeed())
-			NewWithT(t).Expect(s.kubeconfig).To(Equal(test.want))
-		})
-	}
-}
-
 // TestStatusOfAControlPlane checks what a HostedCluster copies from the status of its control plane.
 func TestStatusOfAControlPlane(t *testing.T) {
 	version := &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "1.36.3"}}}
@@ -199,7 +176,8 @@ func TestStatusOfAControlPlane(t *testing.T) {
 	full := func(s *scope) {
 		s.HCP = &hyperv1.HostedControlPlane{Status: hcp}
 		s.wanted = fixture.Payloads()[fixture.OCPImage]
-		s.kubeconfig, s.customKubeconfig, s.kubeadminPassword, s.ignitionEndpoint = want.KubeConfig, want.CustomKubeconfig, want.KubeadminPassword, want.IgnitionEndpoint
+		s.access = secrets.Names{Kubeconfig: want.KubeConfig, CustomKubeconfig: want.CustomKubeconfig, KubeadminPassword: want.KubeadminPassword}
+		s.ignitionEndpoint = want.IgnitionEndpoint
 	}
 	emptied := want
 	emptied.Platform, emptied.Configuration, emptied.OAuthCallbackURLTemplate = nil, nil, ""

@@ -98,10 +98,10 @@ func TestReadObjects(t *testing.T) {
 		"no etcd":                 {without, nil},
 		"an audit webhook":        {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
 		"a signing key":           {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
-		"keys for Secrets":        {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
-		"one key for encryption":  {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
-		"no key for encryption":   {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
-		"a plugin for encryption": {byPlugin(ref("vault")), []string{"vault"}},
+		"keys for Secrets":        {clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
+		"one key for encryption":  {clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
+		"no key for encryption":   {clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
+		"a plugin for encryption": {clustertest.EncryptedByPlugin(ref("vault")), []string{"vault"}},
 		"an unmanaged etcd": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{Unmanaged: &hyperv1.UnmanagedEtcdSpec{TLS: hyperv1.EtcdTLSConfig{ClientSecret: *ref("tls")}}}
 		}, []string{"tls"}},

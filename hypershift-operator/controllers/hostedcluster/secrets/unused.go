@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"context"
@@ -35,9 +35,15 @@ const (
 	unusedPoll = 2 * time.Minute
 )
 
-// removeUnusedCopies deletes copies that are no longer used, including those of version 0.1.0, which had the names that
+// Unused deletes copies that nothing uses any more.
+type Unused struct {
+	Client     client.Client
+	LiveReader client.Reader
+}
+
+// Reconcile deletes copies that are no longer used, including those of version 0.1.0, which had the names that
 // users chose. It runs after the HostedControlPlane names the new copies.
-func (r *Reconciler) removeUnusedCopies(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r Unused) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error) {
 	candidates, err := r.copiesNotNamed(ctx, s)
 	if err != nil || len(candidates) == 0 {
 		return ctrl.Result{}, err
@@ -59,7 +65,7 @@ func (r *Reconciler) removeUnusedCopies(ctx context.Context, s *scope) (ctrl.Res
 }
 
 // removeUnused deletes a copy that was unused for long enough. Otherwise it returns the delay until the next check.
-func (r *Reconciler) removeUnused(ctx context.Context, s *scope, copied client.Object, used bool) (time.Duration,
+func (r Unused) removeUnused(ctx context.Context, s *cluster.Scope, copied client.Object, used bool) (time.Duration,
 	error) {
 	text, marked := copied.GetAnnotations()[hyperv1.UserCopyUnusedSinceAnnotation]
 	since, err := time.Parse(time.RFC3339, text)
@@ -81,7 +87,7 @@ func (r *Reconciler) removeUnused(ctx context.Context, s *scope, copied client.O
 	return 0, err
 }
 
-func (r *Reconciler) updateCopy(ctx context.Context, copied client.Object) error {
+func (r Unused) updateCopy(ctx context.Context, copied client.Object) error {
 	if err := r.Client.Update(ctx, copied); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("updating the unused copy %T %s: %w", copied, client.ObjectKeyFromObject(copied), err)
 	}
@@ -89,8 +95,8 @@ func (r *Reconciler) updateCopy(ctx context.Context, copied client.Object) error
 }
 
 // copiesNotNamed returns the cluster's copies in the hosted namespace that the HostedControlPlane does not name.
-func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Object, error) {
-	named := s.namedInControlPlane()
+func (r Unused) copiesNotNamed(ctx context.Context, s *cluster.Scope) ([]client.Object, error) {
+	named := namedInControlPlane(s)
 	var found []client.Object
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		list := &metav1.PartialObjectMetadataList{}
@@ -124,7 +130,7 @@ func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Obj
 // namedInControlPlane returns the names that the control plane's operators read, whether or not a pod mounts them. The
 // fixed names are included: an operator of version 0.1.0 did not label those copies, and a copy stays if its source is
 // missing.
-func (s *scope) namedInControlPlane() sets.Set[string] {
+func namedInControlPlane(s *cluster.Scope) sets.Set[string] {
 	named := sets.New(naming.PullSecret, naming.SAKey, hosted.KubevirtCredentials)
 	if s.HC.Spec.SSHKey.Name != "" {
 		named.Insert(naming.SSHKey)
@@ -143,7 +149,7 @@ func (s *scope) namedInControlPlane() sets.Set[string] {
 
 // usedByWorkloads returns the names of Secrets and ConfigMaps that Deployments, pods or backups of the hosted namespace
 // use. It includes those of the last valid spec, which the control plane uses while its current spec is invalid.
-func (r *Reconciler) usedByWorkloads(ctx context.Context, s *scope) (sets.Set[string], error) {
+func (r Unused) usedByWorkloads(ctx context.Context, s *cluster.Scope) (sets.Set[string], error) {
 	used := sets.New[string]()
 	if err := r.addLastValid(ctx, s, used); err != nil {
 		return nil, err
@@ -174,8 +180,8 @@ func (r *Reconciler) usedByWorkloads(ctx context.Context, s *scope) (sets.Set[st
 
 // addLastValid adds the names of the last valid spec, which the control-plane-operator uses while the current one is
 // invalid.
-func (r *Reconciler) addLastValid(ctx context.Context, s *scope, used sets.Set[string]) error {
-	data, err := r.hostedSecretData(ctx, s, hosted.LastValidSpec)
+func (r Unused) addLastValid(ctx context.Context, s *cluster.Scope, used sets.Set[string]) error {
+	data, err := hostedSecretData(ctx, r.Client, s, hosted.LastValidSpec)
 	if err != nil || len(data[hosted.LastValidSpecKey]) == 0 {
 		return err
 	}

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -13,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/plugin"
-	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 )
 
 // made returns a Secret in the hosted namespace that the control plane created.
 func made(name string, data map[string]string) *corev1.Secret {
-	return secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}, data)
+	return clustertest.Secret(metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}, data)
 }
 
 // TestAccess checks which Secrets for users of the guest are in the cluster's namespace.
@@ -30,12 +29,12 @@ func TestAccess(t *testing.T) {
 	}
 	sources := []client.Object{made("admin", map[string]string{"config": "a", "x": "y"}), made("custom", map[string]string{"config": "c"}), made("password", map[string]string{"password": "p", "hash": "h"})}
 	old := func(name string) client.Object {
-		return secretOf(ours("clusters", name), map[string]string{"old": "o"})
+		return clustertest.Secret(clustertest.Ours("clusters", name), map[string]string{"old": "o"})
 	}
 	all := map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}
 	kept := map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/old": "o"}
 	olds := []client.Object{old("demo-admin-kubeconfig"), old("demo-custom-admin-kubeconfig"), old("demo-kubeadmin-password")}
-	others := secretOf(metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, map[string]string{"mine": "m"})
+	others := clustertest.Secret(metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, map[string]string{"mine": "m"})
 	nameless := hyperv1.HostedControlPlaneStatus{KubeadminPassword: &corev1.LocalObjectReference{}}
 	for name, test := range map[string]struct {
 		status  *hyperv1.HostedControlPlaneStatus
@@ -59,13 +58,13 @@ func TestAccess(t *testing.T) {
 		"a Secret of the user has the name, it should keep that Secret":                           {&full, append([]client.Object{others}, sources...), "", map[string]string{"demo-admin-kubeconfig/mine": "m", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
-			d := newDesk(test.objects...)
+			d := newServer(test.objects...)
 			d.Refuse = test.refuse
-			s := withScope()
+			s := clustertest.Scope()
 			if test.status != nil {
 				s.HCP = &hyperv1.HostedControlPlane{Status: *test.status}
 			}
-			_, err := d.reconcileAccess(t.Context(), s)
+			_, err := Access{d.Client}.Reconcile(t.Context(), s)
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 			secrets, found := &corev1.SecretList{}, map[string]string{}
 			NewWithT(t).Expect(d.Direct.List(t.Context(), secrets, client.InNamespace("clusters"))).To(Succeed())
@@ -84,12 +83,12 @@ func TestAccess(t *testing.T) {
 // TestWrittenForUsers checks that Secrets in the cluster's namespace have the cluster's labels and are deleted with
 // it.
 func TestWrittenForUsers(t *testing.T) {
-	g, s := NewWithT(t), withScope(func(s *scope) { s.HC.Labels, s.HC.UID = map[string]string{"team": "x"}, "1-2-3" })
+	g, s := NewWithT(t), clustertest.Scope(func(s *cluster.Scope) { s.HC.Labels, s.HC.UID = map[string]string{"team": "x"}, "1-2-3" })
 	for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
-		live := secretOf(ours("clusters", "a"), nil)
+		live := clustertest.Secret(clustertest.Ours("clusters", "a"), nil)
 		live.Labels, live.Type = map[string]string{"by": "user"}, kind
-		d := newDesk(live)
-		g.Expect(d.writeUserSecret(t.Context(), s, s.userSecret("a"), map[string][]byte{"k": []byte("v")})).To(Succeed())
+		d := newServer(live)
+		g.Expect(Access{d.Client}.writeUserSecret(t.Context(), s, userSecret(s, "a"), map[string][]byte{"k": []byte("v")})).To(Succeed())
 		g.Expect(d.Has(t, live)).To(BeTrue())
 		g.Expect(live.Labels).To(Equal(map[string]string{"team": "x", "by": "user"}))
 		g.Expect(live.Type).To(Equal(want))
@@ -117,9 +116,9 @@ func TestAdoptedSecrets(t *testing.T) {
 		"When the first Secret cannot be written, it should return an error":                 {"patch v1.Secret clusters/made", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, s := newDesk(objects...), withScope(func(s *scope) { s.HC.Spec.InfraID, s.HC.UID = "demo-1", "1-2-3" })
+			d, s := newServer(objects...), clustertest.Scope(func(s *cluster.Scope) { s.HC.Spec.InfraID, s.HC.UID = "demo-1", "1-2-3" })
 			d.Refuse = test.refuse
-			_, err := d.adoptCLISecrets(t.Context(), s)
+			_, err := CLI{d.Client}.Reconcile(t.Context(), s)
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 			secrets := &corev1.SecretList{}
 			NewWithT(t).Expect(d.Direct.List(t.Context(), secrets)).To(Succeed())
@@ -134,28 +133,27 @@ func TestAdoptedSecrets(t *testing.T) {
 	}
 }
 
-func credentials(d *desk) plugin.Credentials {
-	return plugin.Credentials{Client: d.Refusing, OperatorImage: operatorImage}
-}
-
-func TestPlatformCredentials(t *testing.T) {
-	found := is(hyperv1.PlatformCredentialsFound, "False", "Expired", "renew them")
-	t.Run("When the platform checks the credentials, it should set the condition and check again later", func(t *testing.T) {
-		g, s := NewWithT(t), withScope()
-		c := &cloud{credentials: platform.Credentials{Condition: found, Hash: "h", CheckAgain: time.Minute}}
-		s.Platform = c
-		result, err := credentials(newDesk()).Reconcile(t.Context(), s.Scope)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(result.RequeueAfter).To(Equal(time.Minute))
-		g.Expect(s.CredentialsHash).To(Equal("h"))
-		g.Expect(s.Conditions).To(HaveKeyWithValue("PlatformCredentialsFound", found))
-		g.Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
-	})
-	t.Run("When the credentials cannot be checked, it should keep the last condition", func(t *testing.T) {
-		s := withScope()
-		s.Platform = &cloud{credentials: platform.Credentials{Condition: found, Hash: "h"}, err: errNotNow}
-		_, err := credentials(newDesk()).Reconcile(t.Context(), s.Scope)
-		NewWithT(t).Expect(err).To(MatchError(errNotNow))
-		NewWithT(t).Expect(s.Conditions).To(BeEmpty())
-	})
+// TestObservedCopies checks which of the Secrets in the cluster's namespace its status names.
+func TestObservedCopies(t *testing.T) {
+	others, going := clustertest.Ours("clusters", "demo-admin-kubeconfig"), clustertest.Ours("clusters", "demo-admin-kubeconfig")
+	others.Annotations[hyperv1.HostedClusterAnnotation] = "clusters/another"
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: clustertest.Now}, []string{"test/wait"}
+	for name, test := range map[string]struct {
+		secret metav1.ObjectMeta
+		want   *corev1.LocalObjectReference
+	}{
+		"When the Secret belongs to the cluster, the status should name it":         {clustertest.Ours("clusters", "demo-admin-kubeconfig"), &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}},
+		"When the Secret belongs to another cluster, the status should not name it": {others, nil},
+		"When the Secret has no owner, the status should not name it":               {metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, nil},
+		"When the Secret is being deleted, the status should not name it":           {going, nil},
+		"When the Secret has an unrelated name, the status should not name it":      {clustertest.Ours("clusters", "demo-kubeconfig"), nil},
+		"When the Secret is in another namespace, the status should not name it":    {clustertest.Ours("elsewhere", "demo-admin-kubeconfig"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clustertest.Scope(func(s *cluster.Scope) { s.HC.Status.KubeConfig = &corev1.LocalObjectReference{Name: "of before"} })
+			names, err := Access{newServer(&corev1.Secret{ObjectMeta: test.secret}).Client}.Observe(t.Context(), s)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(names.Kubeconfig).To(Equal(test.want))
+		})
+	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"context"
@@ -13,19 +13,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reconcileBackupSigner gives the control plane the key that signs its backups. A restore verifies a backup with this
+// BackupSigner gives a control plane a key that the key in OperatorNamespace certifies.
+type BackupSigner struct {
+	Client client.Client
+	// OperatorNamespace contains the certifying key; empty for none.
+	OperatorNamespace string
+}
+
+// Reconcile gives the control plane the key that signs its backups. A restore verifies a backup with this
 // signature.
-func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r BackupSigner) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error) {
 	managed := s.HC.Spec.Etcd.ManagementType == hyperv1.Managed && !s.Distribution().OwnOperators
-	if !managed || r.Settings.OperatorNamespace == "" {
+	if !managed || r.OperatorNamespace == "" {
 		return ctrl.Result{}, nil
 	}
-	authority, err := r.backupAuthority(ctx)
+	issuer, err := r.authority(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -34,27 +42,27 @@ func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.
 		if err := s.Claim(target); err != nil {
 			return err
 		}
-		if authority.Issued(s.Key().String(), target.Data) {
+		if issuer.Issued(s.Key().String(), target.Data) {
 			return nil
 		}
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeOpaque
 		}
-		issued, err := authority.Issue(s.Key().String())
+		issued, err := issuer.Issue(s.Key().String())
 		target.Data = issued
 		return err
 	})
 	return ctrl.Result{}, err
 }
 
-// backupAuthority reads the key that certifies the backup signers of this management cluster. It creates the key if
+// authority reads the key that certifies the backup signers of this management cluster. It creates the key if
 // there is none.
-func (r *Reconciler) backupAuthority(ctx context.Context) (*bundle.Authority, error) {
-	key := client.ObjectKey{Namespace: r.Settings.OperatorNamespace, Name: hosted.BackupAuthority}
+func (r BackupSigner) authority(ctx context.Context) (*bundle.Authority, error) {
+	key := client.ObjectKey{Namespace: r.OperatorNamespace, Name: hosted.BackupAuthority}
 	secret := &corev1.Secret{}
 	err := r.Client.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		secret, err = r.newBackupAuthority(ctx, key)
+		secret, err = r.newAuthority(ctx, key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %s, which certifies the signers of backups: %w", key, err)
@@ -67,9 +75,9 @@ func (r *Reconciler) backupAuthority(ctx context.Context) (*bundle.Authority, er
 	return authority, nil
 }
 
-// newBackupAuthority creates the key. It fails if another worker or an earlier process has created the key; the next
+// newAuthority creates the key. It fails if another worker or an earlier process has created the key; the next
 // reconcile then reads that key.
-func (r *Reconciler) newBackupAuthority(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+func (r BackupSigner) newAuthority(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	data, err := bundle.NewAuthority()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+// Package secrets copies the Secrets and ConfigMaps that a HostedCluster names into its hosted namespace. It copies the
+// credentials of the guest back for the users, and writes what the control plane gets from the operator itself.
+package secrets
 
 import (
 	"context"
@@ -11,17 +13,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
+// Inputs are the contents that phases of this package read, for later phases of the same reconcile.
+type Inputs struct {
+	// PullSecret is the content of .dockerconfigjson.
+	PullSecret []byte
+	// TrustBundle is in PEM format, empty if there is none.
+	TrustBundle []byte
+	// NewCopy reports that this reconcile created a copy.
+	NewCopy bool
+}
+
+// Sources reads Secrets and ConfigMaps in the namespace of a HostedCluster.
+type Sources struct{ Client client.Client }
+
+// Copier keeps copies of Secrets and ConfigMaps in the hosted namespace.
+type Copier struct {
+	Sources
+	Inputs *Inputs
+}
+
+// NewCopier returns a Copier that reports in the Inputs what it read and created.
+func NewCopier(c client.Client, inputs *Inputs) Copier {
+	return Copier{Sources: Sources{Client: c}, Inputs: inputs}
+}
+
 // This file copies objects that users created in the namespace of a HostedCluster into the hosted namespace. keepCopy
 // writes all copies whose names derive from names that a user chose. No other object has such names.
 
 // copySecret copies the given keys of a user's Secret into the hosted namespace. It fails if a key is missing.
-func (r *Reconciler) copySecret(ctx context.Context, s *scope, use hosted.Use, name string, keys ...string) error {
-	source, err := r.sourceSecret(ctx, s, name, keys...)
+func (r Copier) copySecret(ctx context.Context, s *cluster.Scope, use hosted.Use, name string, keys ...string) error {
+	source, err := r.Secret(ctx, s, name, keys...)
 	if err != nil {
 		return err
 	}
@@ -39,8 +66,8 @@ func (r *Reconciler) copySecret(ctx context.Context, s *scope, use hosted.Use, n
 }
 
 // copyWholeSecret is like copySecret, but copies all keys and the type of the source.
-func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, use hosted.Use, name string) error {
-	source, err := r.sourceSecret(ctx, s, name)
+func (r Copier) copyWholeSecret(ctx context.Context, s *cluster.Scope, use hosted.Use, name string) error {
+	source, err := r.Secret(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -54,8 +81,8 @@ func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, use hosted.U
 }
 
 // copyWholeConfigMap is like copyWholeSecret, for a ConfigMap.
-func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hosted.Use, name string) error {
-	source, err := r.sourceConfigMap(ctx, s, name)
+func (r Copier) copyWholeConfigMap(ctx context.Context, s *cluster.Scope, use hosted.Use, name string) error {
+	source, err := r.ConfigMap(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -68,7 +95,7 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hoste
 
 // keepCopy writes the copy of a user's object. It takes over an object of that name without an owning cluster, such as
 // one from a restore, because only copies have such names.
-func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, source string, target client.Object,
+func (r Copier) keepCopy(ctx context.Context, s *cluster.Scope, use hosted.Use, source string, target client.Object,
 	shape func()) error {
 	target.SetNamespace(s.Namespace)
 	target.SetName(hosted.CopyName(use, source))
@@ -83,12 +110,12 @@ func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, sou
 		shape()
 		return nil
 	})
-	s.newCopy = s.newCopy || result == upsert.Created
+	r.Inputs.NewCopy = r.Inputs.NewCopy || result == upsert.Created
 	return err
 }
 
-// usersNames replaces the names of copies in a status with the names that the user chose.
-func usersNames(hc *hyperv1.HostedCluster, status hyperv1.SecretEncryptionStatus) hyperv1.SecretEncryptionStatus {
+// UserNames replaces the names of copies in a status with the names that the user chose.
+func UserNames(hc *hyperv1.HostedCluster, status hyperv1.SecretEncryptionStatus) hyperv1.SecretEncryptionStatus {
 	status = *status.DeepCopy()
 	for _, ref := range hosted.References(&hc.Spec) {
 		for _, key := range []*hyperv1.SecretEncryptionKeyStatus{&status.ActiveKey, &status.TargetKey} {
@@ -100,10 +127,10 @@ func usersNames(hc *hyperv1.HostedCluster, status hyperv1.SecretEncryptionStatus
 	return status
 }
 
-// sourceSecret reads a Secret that the user wrote and checks its keys.
-func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, keys ...string) (*corev1.Secret, error) {
+// Secret reads a Secret that the user wrote and checks its keys.
+func (r Sources) Secret(ctx context.Context, s *cluster.Scope, name string, keys ...string) (*corev1.Secret, error) {
 	source := &corev1.Secret{}
-	if err := r.source(ctx, s, name, "Secret", source); err != nil {
+	if err := r.read(ctx, s, name, "Secret", source); err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
@@ -114,11 +141,11 @@ func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, ke
 	return source, nil
 }
 
-// sourceConfigMap is like sourceSecret, for a ConfigMap.
-func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string, keys ...string) (*corev1.ConfigMap,
+// ConfigMap is like sourceSecret, for a ConfigMap.
+func (r Sources) ConfigMap(ctx context.Context, s *cluster.Scope, name string, keys ...string) (*corev1.ConfigMap,
 	error) {
 	source := &corev1.ConfigMap{}
-	if err := r.source(ctx, s, name, "ConfigMap", source); err != nil {
+	if err := r.read(ctx, s, name, "ConfigMap", source); err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
@@ -129,7 +156,7 @@ func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string,
 	return source, nil
 }
 
-func (r *Reconciler) source(ctx context.Context, s *scope, name, kind string, obj client.Object) error {
+func (r Sources) read(ctx context.Context, s *cluster.Scope, name, kind string, obj client.Object) error {
 	if name == "" {
 		return fmt.Errorf("it names no %s: set its name", kind)
 	}

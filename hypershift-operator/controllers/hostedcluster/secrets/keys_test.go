@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -15,15 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
 func TestCopiedSSHKey(t *testing.T) {
-	run := (*Reconciler).reconcileSSHKey
+	run := func(c Copier) reconciler { return SSHKey{c} }
 	named := func(name string) func(*hyperv1.HostedCluster) {
 		return func(hc *hyperv1.HostedCluster) { hc.Spec.SSHKey.Name = name }
 	}
-	old := secretOf(ours("clusters-demo", "ssh-key"), map[string]string{"id_rsa.pub": "old"})
+	old := clustertest.Secret(clustertest.Ours("clusters-demo", "ssh-key"), map[string]string{"id_rsa.pub": "old"})
 	for name, test := range map[string]copying{
 		"there is an SSH key, it should update the copy with the public key": {run: run, objects: []client.Object{usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh", "id_rsa": "private"}), old.DeepCopy()},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
@@ -34,7 +37,7 @@ func TestCopiedSSHKey(t *testing.T) {
 		"the Secret is missing, it should keep the copy and report it":     {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
 		"there is no SSH key, it should copy nothing":                      {run: run, edit: named("")},
 		"the SSH key was removed from the spec, it should delete the copy": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
-		"the copy cannot be deleted, it should return the error": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: errNotNow.Error(),
+		"the copy cannot be deleted, it should return the error": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: clustertest.ErrNotNow.Error(),
 			want: map[string]string{"ssh-key/id_rsa.pub": "old"}},
 		"the Secret cannot be read now, it should return the error": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
 	} {
@@ -42,13 +45,13 @@ func TestCopiedSSHKey(t *testing.T) {
 	}
 	t.Run("When the copy exists, it should keep its type", func(t *testing.T) {
 		for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
-			d, live := newDesk(usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh"})), old.DeepCopy()
+			d, live := newServer(usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh"})), old.DeepCopy()
 			if live.Type = kind; kind != "" {
 				NewWithT(t).Expect(d.Direct.Create(t.Context(), live)).To(Succeed())
 			}
-			_, err := d.reconcileSSHKey(t.Context(), withScope())
+			_, err := SSHKey{d.Copier}.Reconcile(t.Context(), clustertest.Scope())
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
-			made := withScope().Secret("ssh-key")
+			made := clustertest.Scope().Secret("ssh-key")
 			NewWithT(t).Expect(d.Has(t, made)).To(BeTrue())
 			NewWithT(t).Expect(made.Type).To(Equal(want))
 		}
@@ -72,21 +75,21 @@ func TestCopiedTrustBundle(t *testing.T) {
 		"When the ConfigMap is missing, it should report it":                   {nil, "", "spec.additionalTrustBundle: there is no ConfigMap clusters/demo-trust"},
 		"When the ConfigMap is empty, it should report it":                     {[]client.Object{source(nil)}, "", `spec.additionalTrustBundle: the ConfigMap clusters/demo-trust has no key "ca-bundle.crt"`},
 		"When the ConfigMap cannot be read now, it should return the error":    {[]client.Object{good}, "get v1.ConfigMap clusters/demo-trust", "spec.additionalTrustBundle: reading ConfigMap clusters/demo-trust"},
-		"When the copy cannot be written now, it should return the error":      {[]client.Object{good}, "create v1.ConfigMap", errNotNow.Error()},
+		"When the copy cannot be written now, it should return the error":      {[]client.Object{good}, "create v1.ConfigMap", clustertest.ErrNotNow.Error()},
 		"When the name is taken by another cluster, it should return an error": {[]client.Object{good, theirs}, "", "an object of that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
+			g, d, s := NewWithT(t), newServer(test.objects...), clustertest.Scope()
 			d.Refuse = test.refuse
-			_, err := d.reconcileTrustBundle(t.Context(), s)
-			made := &corev1.ConfigMap{ObjectMeta: ours("clusters-demo", "user-ca-bundle")}
+			_, err := TrustBundle{d.Copier}.Reconcile(t.Context(), s)
+			made := &corev1.ConfigMap{ObjectMeta: clustertest.Ours("clusters-demo", "user-ca-bundle")}
 			if test.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
 				g.Expect(d.Has(t, made) && len(made.Data) > 0).To(BeFalse())
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(s.registryAccess().TrustBundle).To(BeEquivalentTo("PEM"))
+			g.Expect(d.Inputs.TrustBundle).To(BeEquivalentTo("PEM"))
 			g.Expect(d.Has(t, made)).To(BeTrue())
 			g.Expect(made.Data).To(Equal(map[string]string{"ca-bundle.crt": "PEM"}))
 			g.Expect(made.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"), "else nobody would delete it again")
@@ -95,7 +98,7 @@ func TestCopiedTrustBundle(t *testing.T) {
 }
 
 func TestCopiedSigningKey(t *testing.T) {
-	run := (*Reconciler).reconcileSigningKey
+	run := func(c Copier) reconciler { return SigningKey{c} }
 	named := func(hc *hyperv1.HostedCluster) {
 		hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "signing"}
 	}
@@ -120,21 +123,21 @@ func TestCopiedSigningKey(t *testing.T) {
 		"the Secret is missing, it should report it":                 {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
 		"the key is not PEM, it should report it":                    {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
 		"the key cannot sign, it should report it":                   {run: run, edit: named, objects: with(map[string]string{"key": cannotSign}), fails: "Secret signing: its key cannot sign"},
-		"the copy cannot be written now, it should return the error": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"the copy cannot be written now, it should return the error": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: clustertest.ErrNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
 }
 
 func TestCopiedEtcdClient(t *testing.T) {
-	run := (*Reconciler).reconcileEtcdClient
+	run := func(c Copier) reconciler { return EtcdClient{c} }
 	own := func(secret string) func(*hyperv1.HostedCluster) {
 		return func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 				TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: secret}}}}
 		}
 	}
-	pair := keyPair(t)
+	pair := clustertest.KeyPair(t)
 	good := map[string]string{"etcd-client.crt": string(pair.CertPEM), "etcd-client.key": string(pair.KeyPEM), "etcd-client-ca.crt": string(pair.CertPEM)}
 	copied := map[string]string{}
 	for key, value := range good {
@@ -158,7 +161,7 @@ func TestCopiedEtcdClient(t *testing.T) {
 }
 
 func TestCopiedAuditWebhook(t *testing.T) {
-	run := (*Reconciler).reconcileAuditWebhook
+	run := func(c Copier) reconciler { return AuditWebhook{c} }
 	named := func(name string) func(*hyperv1.HostedCluster) {
 		return func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: name} }
 	}
@@ -189,39 +192,54 @@ func TestCopiedAuditWebhook(t *testing.T) {
 
 // TestSources checks that errors name the object that the user has to fix.
 func TestSources(t *testing.T) {
-	d, s := newDesk(usersSecret("empty", map[string]string{"a": "1"})), withScope()
-	_, err := d.sourceSecret(t.Context(), s, "", "a")
+	d, s := newServer(usersSecret("empty", map[string]string{"a": "1"})), clustertest.Scope()
+	_, err := d.Secret(t.Context(), s, "", "a")
 	NewWithT(t).Expect(err).To(MatchError("it names no Secret: set its name"))
-	_, err = d.sourceConfigMap(t.Context(), s, "", "a")
+	_, err = d.ConfigMap(t.Context(), s, "", "a")
 	NewWithT(t).Expect(err).To(MatchError("it names no ConfigMap: set its name"))
-	_, err = d.sourceSecret(t.Context(), s, "empty", "a", "b")
+	_, err = d.Secret(t.Context(), s, "empty", "a", "b")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`"b"`)))
-	source, err := d.sourceSecret(t.Context(), s, "empty", "a")
+	source, err := d.Secret(t.Context(), s, "empty", "a")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(source.Data).To(HaveKey("a"))
 }
 
-func TestRefusedPlugins(t *testing.T) {
-	payloads := fixture.Payloads()
-	for name, test := range map[string]struct {
-		edit    func(*hyperv1.HostedCluster)
-		image   string
-		refused bool
+// TestSigningKeys uses the kinds of keys that users create with openssl.
+func TestSigningKeys(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, tc := range []struct {
+		name    string
+		private []byte
+		says    string
 	}{
-		"When the release is OpenShift, it should reject the plugin":  {byPlugin(nil), fixture.OCPImage, true},
-		"When the release is Kubernetes, it should accept the plugin": {byPlugin(nil), fixture.ReleaseImage, false},
-		"When the release is not known, it should accept the plugin":  {byPlugin(nil), "", false},
-		"When there is no plugin, it should accept the release":       {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
+		{"When the key is PKCS #8, it should return the public key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), ""},
+		{"When the key is not a private key, it should name the accepted formats", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: public}),
+			"its key is neither a PKCS #1 nor a PKCS #8 private key"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := withScope(func(s *scope) { test.edit(s.HC); s.wantedControlPlane = payloads[test.image] })
-			err := s.refusePlugin()
-			NewWithT(t).Expect(err != nil).To(Equal(test.refused))
-			c, set := s.Conditions["ValidConfiguration"]
-			NewWithT(t).Expect(set).To(Equal(test.refused))
-			if test.refused {
-				NewWithT(t).Expect(c).To(Equal(is("ValidConfiguration", "False", "InvalidConfiguration", err.Error())))
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			text, err := publicKey(tc.private)
+			if tc.says != "" {
+				g.Expect(err).To(MatchError(tc.says))
+				return
 			}
+			g.Expect(err).NotTo(HaveOccurred())
+			block, _ := pem.Decode(text)
+			g.Expect(block).NotTo(BeNil())
+			g.Expect(block.Bytes).To(Equal(public))
 		})
 	}
+}
+
+func TestPublicKey(t *testing.T) {
+	t.Run("When the key is not PEM, it should return an error that does not contain the key", func(t *testing.T) {
+		_, err := publicKey([]byte("top secret"))
+		g := NewWithT(t)
+		g.Expect(err).To(MatchError("its key is not PEM"))
+	})
 }

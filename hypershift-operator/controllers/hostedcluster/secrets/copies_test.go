@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"context"
@@ -15,29 +15,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/hosted"
 )
 
 // usersSecret returns a Secret that a user created in the namespace of the fixture's cluster.
 func usersSecret(name string, data map[string]string) *corev1.Secret {
-	return secretOf(metav1.ObjectMeta{Namespace: "clusters", Name: name}, data)
-}
-
-func secretOf(meta metav1.ObjectMeta, data map[string]string) *corev1.Secret {
-	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{}}
-	for key, value := range data {
-		secret.Data[key] = []byte(value)
-	}
-	return secret
+	return clustertest.Secret(metav1.ObjectMeta{Namespace: "clusters", Name: name}, data)
 }
 
 // contents returns the cluster's Secrets in the hosted namespace, as "name/key=value". A copy is listed with the name
 // of its source.
-func (d *desk) contents(t *testing.T) map[string]string {
+func (s *server) contents(t *testing.T) map[string]string {
 	t.Helper()
 	secrets := &corev1.SecretList{}
-	if err := d.Direct.List(t.Context(), secrets, client.InNamespace("clusters-demo")); err != nil {
+	if err := s.Direct.List(t.Context(), secrets, client.InNamespace("clusters-demo")); err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
@@ -57,12 +52,27 @@ func (d *desk) contents(t *testing.T) map[string]string {
 	return found
 }
 
-// passPhase is one phase of a reconcile.
-type passPhase func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
+const operatorImage = "registry.example/operator:1"
+
+// reconciler is a phase.
+type reconciler interface {
+	Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error)
+}
+
+// server is a Copier with an in-memory API server.
+type server struct {
+	*clustertest.Server
+	Copier
+}
+
+func newServer(objects ...client.Object) *server {
+	s := clustertest.NewServer(objects...)
+	return &server{s, NewCopier(s.Refusing, &Inputs{})}
+}
 
 // copying is a test of what a phase copies from the cluster's namespace into its hosted namespace.
 type copying struct {
-	run     passPhase
+	run     func(Copier) reconciler
 	edit    func(*hyperv1.HostedCluster)
 	objects []client.Object
 	refuse  string
@@ -75,14 +85,14 @@ type copying struct {
 
 func (c copying) check(t *testing.T) {
 	t.Helper()
-	g, d := NewWithT(t), newDesk(c.objects...)
+	g, d := NewWithT(t), newServer(c.objects...)
 	d.Refuse = c.refuse
-	s := withScope()
-	s.Platform, _ = d.Platforms.For(s.HC.Spec.Platform.Type)
+	s := clustertest.Scope()
+	s.Platform, _ = fixture.Platforms(nil).For(s.HC.Spec.Platform.Type)
 	if c.edit != nil {
 		c.edit(s.HC)
 	}
-	result, err := c.run(d.Reconciler, t.Context(), s)
+	result, err := c.run(d.Copier).Reconcile(t.Context(), s)
 	g.Expect(result).To(BeZero())
 	if c.fails == "" {
 		g.Expect(err).NotTo(HaveOccurred())
@@ -104,31 +114,31 @@ func (c copying) check(t *testing.T) {
 
 func TestCopiedPullSecret(t *testing.T) {
 	const config = "demo-pull-secret"
-	run, source := (*Reconciler).reconcilePullSecret, usersSecret(config, map[string]string{".dockerconfigjson": "{}", "other": "x"})
+	run, source := func(c Copier) reconciler { return PullSecret{c} }, usersSecret(config, map[string]string{".dockerconfigjson": "{}", "other": "x"})
 	copied := map[string]string{"pull-secret/.dockerconfigjson": "{}"}
 	for name, test := range map[string]copying{
 		"the Secret exists, it should copy one key":                                         {run: run, objects: []client.Object{source}, want: copied},
-		"the Secret has changed, it should update the copy":                                 {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
+		"the Secret has changed, it should update the copy":                                 {run: run, objects: []client.Object{source, clustertest.Secret(clustertest.Ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
 		"the Secret is missing, it should report it":                                        {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
 		"the Secret is empty, it should report it":                                          {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
-		"another cluster has a Secret with the name of the copy, it should return an error": {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
-		"the copy cannot be written now, it should return the error":                        {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"another cluster has a Secret with the name of the copy, it should return an error": {run: run, objects: []client.Object{source, usersSecret("x", nil), clustertest.Secret(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
+		"the copy cannot be written now, it should return the error":                        {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: clustertest.ErrNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
 	t.Run("When the pull secret is copied, it should be used to access the registry", func(t *testing.T) {
 		for _, kind := range []corev1.SecretType{"", corev1.SecretTypeOpaque} {
-			g, s, objects := NewWithT(t), withScope(), []client.Object{source.DeepCopy()}
+			g, s, objects := NewWithT(t), clustertest.Scope(), []client.Object{source.DeepCopy()}
 			want := corev1.SecretTypeDockerConfigJson
 			if kind != "" {
-				old := secretOf(ours("clusters-demo", "pull-secret"), nil)
+				old := clustertest.Secret(clustertest.Ours("clusters-demo", "pull-secret"), nil)
 				old.Type, want = kind, kind
 				objects = append(objects, old)
 			}
-			d := newDesk(objects...)
-			_, err := d.reconcilePullSecret(t.Context(), s)
+			d := newServer(objects...)
+			_, err := PullSecret{d.Copier}.Reconcile(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(s.registryAccess().PullSecret).To(BeEquivalentTo("{}"))
+			g.Expect(d.Inputs.PullSecret).To(BeEquivalentTo("{}"))
 			made := s.Secret("pull-secret")
 			g.Expect(d.Has(t, made)).To(BeTrue())
 			g.Expect(made.Type).To(Equal(want), "the server lets nobody change it")
@@ -136,22 +146,11 @@ func TestCopiedPullSecret(t *testing.T) {
 	})
 }
 
-// encrypted sets the encryption of a cluster's Secrets.
-func encrypted(spec hyperv1.SecretEncryptionSpec) func(*hyperv1.HostedCluster) {
-	return func(hc *hyperv1.HostedCluster) { hc.Spec.SecretEncryption = &spec }
-}
-
-// byPlugin sets encryption by a KMS plugin of the user with the given credentials.
-func byPlugin(credentials *corev1.LocalObjectReference) func(*hyperv1.HostedCluster) {
-	return encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{
-		Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Credentials: credentials}}})
-}
-
 func TestCopiedEncryptionKeys(t *testing.T) {
-	run := (*Reconciler).reconcileSecretEncryption
+	run := func(c Copier) reconciler { return Encryption{Copier: c} }
 	named := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	byKey := func(active string, backup *corev1.LocalObjectReference) func(*hyperv1.HostedCluster) {
-		return encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: named(active), BackupKey: backup}})
+		return clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: named(active), BackupKey: backup}})
 	}
 	old, empty, reserved, creds := named("old"), named(""), named("ssh-key"), named("creds")
 	keys := []client.Object{usersSecret("new", map[string]string{"key": "1", "x": "y"}), usersSecret("old", map[string]string{"key": "2"}),
@@ -167,26 +166,29 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 		"the Secret of the backup key is missing, it should copy the active key and report it": {run: run, edit: byKey("new", &old), objects: keys[:1],
 			want:  map[string]string{"copy of new/key": "1"},
 			fails: "spec.secretEncryption.aescbc: there is no Secret clusters/old"},
-		"the cluster names no key, it should report it": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys,
+		"the cluster names no key, it should report it": {run: run, edit: clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys,
 			fails: "spec.secretEncryption.aescbc is empty"},
 		"the key has the name of a control plane Secret, it should copy it under another name": {run: run, edit: byKey("ssh-key", nil), objects: keys,
 			want: map[string]string{"copy of ssh-key/key": "3"}},
-		"a plugin needs no credentials, it should copy nothing": {run: run, edit: byPlugin(nil), objects: keys},
-		"a plugin has credentials, it should copy all of its keys": {run: run, edit: byPlugin(&creds), objects: keys,
+		"a plugin needs no credentials, it should copy nothing": {run: run, edit: clustertest.EncryptedByPlugin(nil), objects: keys},
+		"a plugin has credentials, it should copy all of its keys": {run: run, edit: clustertest.EncryptedByPlugin(&creds), objects: keys,
 			want: map[string]string{"copy of creds/a": "1", "copy of creds/b": "2"}},
-		"the credentials of a plugin are missing, it should report it": {run: run, edit: byPlugin(&old), objects: keys[:1],
+		"the credentials of a plugin are missing, it should report it": {run: run, edit: clustertest.EncryptedByPlugin(&old), objects: keys[:1],
 			fails: "spec.secretEncryption.kms.plugin.credentials: there is no Secret"},
-		"the credentials of a plugin have the name of a control plane Secret, it should copy them under another name": {run: run, edit: byPlugin(&reserved), objects: keys,
+		"the credentials of a plugin have the name of a control plane Secret, it should copy them under another name": {run: run, edit: clustertest.EncryptedByPlugin(&reserved), objects: keys,
 			want: map[string]string{"copy of ssh-key/key": "3"}},
 		"a cloud's KMS is used, whose keys are not copied, it should succeed": {run: run,
-			edit:    encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}),
+			edit:    clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}),
 			objects: keys},
 		"a plugin is set but another provider is selected, it should copy nothing": {run: run, edit: func(hc *hyperv1.HostedCluster) {
-			byPlugin(&creds)(hc)
+			clustertest.EncryptedByPlugin(&creds)(hc)
 			hc.Spec.SecretEncryption.KMS.Provider = hyperv1.AWS
 		}, objects: keys},
-		"a plugin is set but the type is not KMS, it should copy nothing": {run: run, edit: func(hc *hyperv1.HostedCluster) { byPlugin(&creds)(hc); hc.Spec.SecretEncryption.Type = hyperv1.AESCBC }, objects: keys, fails: "aescbc is empty"},
-		"the type is KMS without its settings, it should copy nothing":    {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
+		"a plugin is set but the type is not KMS, it should copy nothing": {run: run, edit: func(hc *hyperv1.HostedCluster) {
+			clustertest.EncryptedByPlugin(&creds)(hc)
+			hc.Spec.SecretEncryption.Type = hyperv1.AESCBC
+		}, objects: keys, fails: "aescbc is empty"},
+		"the type is KMS without its settings, it should copy nothing": {run: run, edit: clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -195,9 +197,8 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 // cloud is a fake platform that records its calls.
 type cloud struct {
 	platform.Platform
-	asked       []platform.Cluster
-	credentials platform.Credentials
-	err         error
+	asked []platform.Cluster
+	err   error
 }
 
 func (c *cloud) ReconcileSecretEncryption(_ context.Context, _ client.Client, cluster platform.Cluster) error {
@@ -205,18 +206,13 @@ func (c *cloud) ReconcileSecretEncryption(_ context.Context, _ client.Client, cl
 	return c.err
 }
 
-func (c *cloud) ReconcileCredentials(_ context.Context, _ client.Client, cluster platform.Cluster) (platform.Credentials, error) {
-	c.asked = append(c.asked, cluster)
-	return c.credentials, c.err
-}
-
 func TestEncryptionByAPlatform(t *testing.T) {
-	for name, err := range map[string]error{"When the platform copies its keys, it should return no error": nil, "When the platform fails, it should return the error": errNotNow} {
+	for name, err := range map[string]error{"When the platform copies its keys, it should return no error": nil, "When the platform fails, it should return the error": clustertest.ErrNotNow} {
 		t.Run(name, func(t *testing.T) {
-			c, s := &cloud{err: err}, withScope()
+			c, s := &cloud{err: err}, clustertest.Scope()
 			s.Platform = c
-			encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}})(s.HC)
-			_, got := newDesk().reconcileSecretEncryption(t.Context(), s)
+			clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}})(s.HC)
+			_, got := Encryption{newServer().Copier, operatorImage}.Reconcile(t.Context(), s)
 			NewWithT(t).Expect(c.asked).To(HaveLen(1))
 			NewWithT(t).Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
 			if got != err {
@@ -227,7 +223,7 @@ func TestEncryptionByAPlatform(t *testing.T) {
 }
 
 func TestCopiedEtcdBackup(t *testing.T) {
-	run := (*Reconciler).reconcileEtcdBackup
+	run := func(c Copier) reconciler { return EtcdBackup{c} }
 	scheduled := func(key, s3 string) func(*hyperv1.HostedCluster) {
 		return func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: key}}
@@ -298,9 +294,9 @@ func TestDropped(t *testing.T) {
 		"the bundle belongs to another cluster and cannot be deleted, it should succeed":    {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
-			d := newDesk(test.objects...)
+			d := newServer(test.objects...)
 			d.Refuse = test.refuse
-			_, err := d.reconcileTrustBundle(t.Context(), withScope(func(s *scope) { test.edit(s.HC) }))
+			_, err := TrustBundle{d.Copier}.Reconcile(t.Context(), clustertest.Scope(func(s *cluster.Scope) { test.edit(s.HC) }))
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 			NewWithT(t).Expect(d.Has(t, bundle(""))).To(Equal(test.stays))
 		})

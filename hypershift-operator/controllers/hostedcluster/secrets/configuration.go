@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"context"
@@ -12,12 +12,16 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
 
-// reconcileConfigRefs copies every Secret and ConfigMap that spec.configuration names.
-func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Result, error) {
+// Configuration copies what spec.configuration names.
+type Configuration struct{ Copier }
+
+// Reconcile copies every Secret and ConfigMap that spec.configuration names.
+func (r Configuration) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.Result, error) {
 	var failures []error
 	done := map[string]bool{}
 	for _, ref := range hosted.References(&hyperv1.HostedClusterSpec{Configuration: s.HC.Spec.Configuration}) {
@@ -34,7 +38,7 @@ func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-func (r *Reconciler) copyReference(ctx context.Context, s *scope, ref hosted.Reference) error {
+func (r Configuration) copyReference(ctx context.Context, s *cluster.Scope, ref hosted.Reference) error {
 	if ref.ConfigMap {
 		return r.copyWholeConfigMap(ctx, s, ref.Use, *ref.Name)
 	}

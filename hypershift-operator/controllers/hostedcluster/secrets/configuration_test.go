@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package secrets
 
 import (
 	"testing"
@@ -9,44 +9,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	configv1 "github.com/openshift/api/config/v1"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
 )
-
-// asking returns a configuration whose API server uses the webhook in a Secret, serves additional certificates and
-// trusts a CA.
-func asking(hook, ca string, certificates ...string) *hyperv1.ClusterConfiguration {
-	c := &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{ClientCA: configv1.ConfigMapNameReference{Name: ca}}}
-	if hook != "" {
-		c.Authentication = &configv1.AuthenticationSpec{WebhookTokenAuthenticator: &configv1.WebhookTokenAuthenticator{KubeConfig: configv1.SecretNameReference{Name: hook}}}
-	}
-	for _, name := range certificates {
-		c.APIServer.ServingCerts.NamedCertificates = append(c.APIServer.ServingCerts.NamedCertificates,
-			configv1.APIServerNamedServingCert{ServingCertificate: configv1.SecretNameReference{Name: name}})
-	}
-	return c
-}
 
 // beside returns a user's Secret in the namespace of the cluster.
 func beside(name, key, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Type: "test/type", Data: map[string][]byte{key: []byte(value)}}
 }
 
-// kubeconfigOf returns a kubeconfig with these user settings.
-func kubeconfigOf(user string) string {
-	return `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-		"clusters":[{"name":"a","cluster":{"server":"https://hook.example"}}],"users":[{"name":"a","user":` + user + `}]}`
-}
-
 func TestConfigurationIsCopied(t *testing.T) {
 	ca := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "ca"}, Data: map[string]string{"ca.crt": "a"}, BinaryData: map[string][]byte{"b": []byte("b")}}
-	g, s := NewWithT(t), withScope()
-	d := newDesk(beside("hook", "kubeConfig", kubeconfigOf(`{"token":"t"}`)), beside("cert", "tls.crt", "c"), ca)
-	s.HC.Spec.Configuration = asking("hook", "ca", "cert")
-	_, err := d.reconcileConfigRefs(t.Context(), s)
+	g, s := NewWithT(t), clustertest.Scope()
+	d := newServer(beside("hook", "kubeConfig", clustertest.WebhookKubeconfig(`{"token":"t"}`)), beside("cert", "tls.crt", "c"), ca)
+	s.HC.Spec.Configuration = clustertest.Configuration("hook", "ca", "cert")
+	_, err := Configuration{d.Copier}.Reconcile(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	for name, key := range map[string]string{"hook": "kubeConfig", "cert": "tls.crt"} {
 		use := hosted.UseConfiguration
@@ -75,7 +54,7 @@ func TestConfigurationIsCopied(t *testing.T) {
 		g.Expect(d.Has(t, source)).To(BeTrue())
 		source.Data = map[string][]byte{"tls.crt": []byte("new")}
 		g.Expect(d.Direct.Update(t.Context(), source)).To(Succeed())
-		_, err := d.reconcileConfigRefs(t.Context(), s)
+		_, err := Configuration{d.Copier}.Reconcile(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(d.Has(t, secret)).To(BeTrue())
 		g.Expect(secret.Data).To(Equal(source.Data))
@@ -104,13 +83,13 @@ func TestConfigurationIsRefused(t *testing.T) {
 		"a reference may have the name of the trust bundle": {"", naming.TrustBundle, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, s := NewWithT(t), withScope()
-			d := newDesk(beside("program", "kubeConfig", kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`)),
+			g, s := NewWithT(t), clustertest.Scope()
+			d := newServer(beside("program", "kubeConfig", clustertest.WebhookKubeconfig(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`)),
 				beside("keyless", "x", "y"), beside("theirs", "x", "y"), beside(naming.PullSecret, "x", "y"), config("theirs"),
 				config(naming.TrustBundle),
 				&corev1.Secret{ObjectMeta: theirs}, &corev1.ConfigMap{ObjectMeta: theirs})
-			s.HC.Spec.Configuration = asking(tc.hook, tc.ca, tc.cert)
-			_, err := d.reconcileConfigRefs(t.Context(), s)
+			s.HC.Spec.Configuration = clustertest.Configuration(tc.hook, tc.ca, tc.cert)
+			_, err := Configuration{d.Copier}.Reconcile(t.Context(), s)
 			for _, want := range tc.want {
 				g.Expect(err).To(MatchError(ContainSubstring(want)))
 			}
@@ -127,18 +106,16 @@ func TestConfigurationIsRefused(t *testing.T) {
 		})
 	}
 	t.Run("a kubeconfig that is rejected for one use is not copied under the name of another use", func(t *testing.T) {
-		g, s := NewWithT(t), withScope()
+		g, s := NewWithT(t), clustertest.Scope()
 		program := beside("program", "webhook-kubeconfig",
-			kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))
-		d := newDesk(program)
-		s.HC.Spec.Configuration = asking("", "", "program")
+			clustertest.WebhookKubeconfig(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))
+		d := newServer(program)
+		s.HC.Spec.Configuration = clustertest.Configuration("", "", "program")
 		s.HC.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "program"}
-		_, err := d.reconcileAuditWebhook(t.Context(), s)
+		_, err := AuditWebhook{d.Copier}.Reconcile(t.Context(), s)
 		g.Expect(err).To(HaveOccurred())
-		_, err = d.reconcileConfigRefs(t.Context(), s)
+		_, err = Configuration{d.Copier}.Reconcile(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		hcp := &hyperv1.HostedControlPlane{}
-		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
-		g.Expect(d.Has(t, s.Secret(hcp.Spec.AuditWebhook.Name))).To(BeFalse())
+		g.Expect(d.Has(t, s.Secret(hosted.CopyName(hosted.UseAuditWebhook, "program")))).To(BeFalse())
 	})
 }
