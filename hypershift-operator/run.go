@@ -28,6 +28,8 @@ import (
 
 	"github.com/openshift/hypershift/hypershift-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
+	hostednamespace "github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/orphans"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/token"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
@@ -316,8 +318,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	if _, err := maasapi.ParsePrefixes(f.storeAllow); err != nil {
 		return fmt.Errorf("--object-store-allow-cidrs: %w", err)
 	}
-	if f.loosestLevel != "" && !slices.Contains(hostedcluster.PodSecurityLevels(), f.loosestLevel) {
-		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostedcluster.PodSecurityLevels(), ", "))
+	if f.loosestLevel != "" && !slices.Contains(hostednamespace.PodSecurityLevels(), f.loosestLevel) {
+		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostednamespace.PodSecurityLevels(), ", "))
 	}
 	if f.rollouts < 0 {
 		return fmt.Errorf("--%s %d: use 0 for no limit, or more", rolloutsFlag, f.rollouts)
@@ -347,9 +349,13 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Releases: releases, Platforms: platforms, Limits: &f.limits,
 	}
 	janitor := &token.Janitor{Client: mgr.GetClient()}
-	orphans := &hostedcluster.Janitor{Clusters: clusters, OperatorNamespace: f.namespace, Grace: hostedcluster.OrphanGrace}
+	orphaned := &orphans.Janitor{
+		Client: clusters.Client, LiveReader: clusters.LiveReader, Clock: clusters.Clock, Recorder: clusters.Recorder,
+		Platforms: platforms, OperatorImage: clusters.Settings.OperatorImage, OperatorNamespace: f.namespace,
+		Grace: orphans.DefaultGrace,
+	}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
-	return errors.Join(clusters.SetupWithManager(mgr), orphans.SetupWithManager(mgr), pools.SetupWithManager(mgr),
+	return errors.Join(clusters.SetupWithManager(mgr), orphaned.SetupWithManager(mgr), pools.SetupWithManager(mgr),
 		janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
 		mgr.Add(f.own.Refresher(mgr.GetAPIReader(), mgr.GetClient(), clock.RealClock{})),
 		addWebhook(mgr, f), addVersions(mgr, f.namespace, f.defaultRelease), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))

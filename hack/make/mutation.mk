@@ -1,5 +1,6 @@
 # What is changed: the packages that decide something about clusters, pools and machines.
-MUTATE ?= $(addprefix ./hypershift-operator/controllers/,nodepool hostedcluster etcdbackup) ./hypershift-operator/webhook \
+MUTATE ?= $(addprefix ./hypershift-operator/controllers/,nodepool hostedcluster etcdbackup) \
+	$(addprefix ./hypershift-operator/controllers/hostedcluster/,cluster deletion namespace orphans plugin rbac secrets) ./hypershift-operator/webhook \
 	$(addprefix ./hypershift-operator/platform/,agent aws kubevirt maas registry) \
 	$(addprefix ./control-plane-operator/controllers/,hostedcontrolplane hostedcontrolplane/infra hostedcontrolplane/pki etcd etcdbackup breakglass) \
 	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,address connection csrapproval inplaceupgrade node nodecount reencryption \

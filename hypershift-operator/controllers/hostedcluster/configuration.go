@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/reference"
 )
@@ -20,26 +21,26 @@ import (
 // reconcileConfiguration rejects a spec that the operator does not support. It also finds errors that the API server's
 // validation cannot find.
 func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.Result, error) {
-	if !s.platformServed {
-		s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, fmt.Sprintf(
-			"This operator cannot host clusters of platform %s: %s", s.hc.Spec.Platform.Type, r.Platforms.Why(s.hc.Spec.Platform.Type)))
+	if !s.PlatformServed {
+		s.Reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, fmt.Sprintf(
+			"This operator cannot host clusters of platform %s: %s", s.HC.Spec.Platform.Type, r.Platforms.Why(s.HC.Spec.Platform.Type)))
 		return ctrl.Result{}, phase.ErrStop
 	}
-	s.accept(hyperv1.SupportedHostedCluster)
+	s.Accept(hyperv1.SupportedHostedCluster)
 	if err := r.validate(s); err != nil {
-		s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
+		s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
 		return ctrl.Result{}, phase.ErrStop
 	}
-	s.accept(hyperv1.ValidHostedClusterConfiguration)
+	s.Accept(hyperv1.ValidHostedClusterConfiguration)
 	return ctrl.Result{}, nil
 }
 
 func (r *Reconciler) validate(s *scope) error {
-	hc := s.hc
+	hc := s.HC
 	return errors.Join(
 		r.validateLimits(hc),
 		validateName(s),
-		s.platform.ValidateHostedCluster(hc),
+		s.Platform.ValidateHostedCluster(hc),
 		r.validateServices(hc),
 		validateAllowedBlocks(hc),
 		validateNetworks(hc),
@@ -67,8 +68,8 @@ func (r *Reconciler) validateLimits(hc *hyperv1.HostedCluster) error {
 // validateName checks the length of the control plane's namespace. The API server cannot check it, because the
 // namespace is named after the cluster and the cluster's namespace.
 func validateName(s *scope) error {
-	if excess := len(s.namespace) - validation.DNS1123LabelMaxLength; excess > 0 {
-		return fmt.Errorf("the namespace of the control plane would be %q, %d characters too long: create the cluster with a shorter name", s.namespace, excess)
+	if excess := len(s.Namespace) - validation.DNS1123LabelMaxLength; excess > 0 {
+		return fmt.Errorf("the namespace of the control plane would be %q, %d characters too long: create the cluster with a shorter name", s.Namespace, excess)
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func validateIdentity(hc *hyperv1.HostedCluster) error {
 func (r *Reconciler) validateServices(hc *hyperv1.HostedCluster) error {
 	var failures []error
 	hostnames := map[string]hyperv1.ServiceType{}
-	routes := r.managementHas("route.openshift.io", "Route")
+	routes := cluster.Serves(r.Client, "route.openshift.io", "Route")
 	for _, service := range hc.Spec.Services {
 		strategy := service.ServicePublishingStrategy
 		if strategy.Type == hyperv1.Route && !routes {

@@ -11,7 +11,7 @@ import (
 
 // reconcileAddons reports spec.addons of a cluster with an OpenShift release, whose operators do not read it.
 func (r *Reconciler) reconcileAddons(_ context.Context, s *scope) (ctrl.Result, error) {
-	if s.hc.Spec.Addons == nil || s.release == nil || !s.distribution().OwnOperators {
+	if s.HC.Spec.Addons == nil || s.Release == nil || !s.Distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, errors.New("spec.addons has no effect, since an OpenShift release brings its own DNS and kube-proxy; remove it")

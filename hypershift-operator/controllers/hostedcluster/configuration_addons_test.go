@@ -13,9 +13,9 @@ import (
 
 func TestAddonsNeedKubernetes(t *testing.T) {
 	g, s, d := NewWithT(t), withScope(), newDesk()
-	s.hc.Spec.Addons = &hyperv1.AddonsSpec{KubeProxyMode: "nftables"}
+	s.HC.Spec.Addons = &hyperv1.AddonsSpec{KubeProxyMode: "nftables"}
 	for distribution, refused := range map[releaseinfo.Distribution]bool{releaseinfo.Kubernetes: false, releaseinfo.OpenShift: true} {
-		s.release = releaseinfo.New("", releaseinfo.Payload{Version: "1.36.3", Distribution: distribution})
+		s.Release = releaseinfo.New("", releaseinfo.Payload{Version: "1.36.3", Distribution: distribution})
 		_, err := d.reconcileAddons(t.Context(), s)
 		g.Expect(err != nil).To(Equal(refused), "%s: %v", distribution, err)
 	}

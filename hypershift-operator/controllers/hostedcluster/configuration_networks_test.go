@@ -14,6 +14,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -34,21 +35,21 @@ func TestReconcileConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(), withScope()
-			tc.mutate(s.hc)
-			s.hc.Spec.Platform.Type = tc.platform
-			s.platform, s.platformServed = d.Platforms.For(tc.platform)
+			tc.mutate(s.HC)
+			s.HC.Spec.Platform.Type = tc.platform
+			s.Platform, s.PlatformServed = d.Platforms.For(tc.platform)
 			_, err := d.reconcileConfiguration(t.Context(), s)
 			said, stops := map[hyperv1.ConditionType]string{}, false
-			for kind, c := range s.conditions {
+			for kind, c := range s.Conditions {
 				said[hyperv1.ConditionType(kind)] = string(c.Status) + "/" + c.Reason
 				stops = stops || c.Status == "False"
 			}
 			g.Expect(said).To(Equal(tc.want))
 			g.Expect(errors.Is(err, phase.ErrStop)).To(Equal(stops))
-			if c := s.conditions["SupportedHostedCluster"]; c.Status == "False" {
+			if c := s.Conditions["SupportedHostedCluster"]; c.Status == "False" {
 				g.Expect(c.Message).To(ContainSubstring("platform Nowhere"))
 			}
-			if c := s.conditions["ValidConfiguration"]; c.Status == "False" {
+			if c := s.Conditions["ValidConfiguration"]; c.Status == "False" {
 				g.Expect(c.Message).To(ContainSubstring("spec.clusterID"))
 			}
 		})
@@ -66,7 +67,7 @@ func TestValidateLimits(t *testing.T) {
 	for _, refusal := range refusals {
 		g.Expect(err).To(MatchError(ContainSubstring(refusal)))
 	}
-	g.Expect(d.validate(&scope{hc: hc, platform: &plugged{}})).To(MatchError(ContainSubstring(refusals[0])), "the limits are part of what is refused")
+	g.Expect(d.validate(&scope{Scope: &cluster.Scope{HC: hc, Platform: &plugged{}}})).To(MatchError(ContainSubstring(refusals[0])), "the limits are part of what is refused")
 }
 
 // byRoute and byLoadBalancer publish a service under a hostname.

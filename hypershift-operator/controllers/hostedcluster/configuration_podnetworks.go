@@ -21,12 +21,12 @@ func (r *Reconciler) validatePodNetworks(_ context.Context, s *scope) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	kubernetes := !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators
-	faults := podranges.Faults(&s.hc.Spec.Networking, kubernetes)
+	faults := podranges.Faults(&s.HC.Spec.Networking, kubernetes)
 	if len(faults) == 0 {
 		return ctrl.Result{}, nil
 	}
-	s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, errors.Join(faults...).Error())
-	if s.hcp == nil {
+	s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, errors.Join(faults...).Error())
+	if s.HCP == nil {
 		return ctrl.Result{}, phase.ErrStop
 	}
 	return ctrl.Result{}, nil

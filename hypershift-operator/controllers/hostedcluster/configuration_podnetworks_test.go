@@ -33,14 +33,14 @@ func TestValidatePodNetworks(t *testing.T) {
 			g, s := NewWithT(t), withScope()
 			s.wantedControlPlane = fixture.Payloads()[tc.image]
 			if tc.exists {
-				s.hcp = &hyperv1.HostedControlPlane{}
+				s.HCP = &hyperv1.HostedControlPlane{}
 			}
-			s.hc.Spec.Networking = hyperv1.ClusterNetworking{NetworkType: hyperv1.OVNKubernetes,
+			s.HC.Spec.Networking = hyperv1.ClusterNetworking{NetworkType: hyperv1.OVNKubernetes,
 				ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR(tc.pods)}},
 				ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR(tc.services)}}}
 			_, err := (&Reconciler{}).validatePodNetworks(t.Context(), s)
 			g.Expect(errors.Is(err, phase.ErrStop)).To(Equal(tc.says != "" && !tc.exists), "a new cluster waits")
-			c := s.conditions[string(hyperv1.ValidHostedClusterConfiguration)]
+			c := s.Conditions[string(hyperv1.ValidHostedClusterConfiguration)]
 			if tc.says == "" {
 				g.Expect(c.Reason).To(BeEmpty())
 				return

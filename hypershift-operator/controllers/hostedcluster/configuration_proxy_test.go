@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
@@ -23,7 +23,7 @@ func TestProxyIsTrusted(t *testing.T) {
 	bundle := func(name, key, value string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Data: map[string]string{key: value}}
 	}
-	pem := string(keyPair(t).CertPEM)
+	pem := string(clustertest.KeyPair(t).CertPEM)
 	d := newDesk(bundle("good", naming.TrustBundleKey, pem), bundle("text", naming.TrustBundleKey, "no certificate"), bundle("elsewhere", "other", pem))
 	for name, tc := range map[string]struct {
 		configuration *hyperv1.ClusterConfiguration
@@ -41,22 +41,22 @@ func TestProxyIsTrusted(t *testing.T) {
 	} {
 		t.Run("When "+name+", ValidProxyConfiguration should report it", func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
-			s.hc.Spec.Configuration = tc.configuration
-			d.refuse = "clusters/refused"
+			s.HC.Spec.Configuration = tc.configuration
+			d.Refuse = "clusters/refused"
 			result, err := d.validateProxy(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result.IsZero()).To(BeTrue())
 			kind := string(hyperv1.ValidProxyConfiguration)
 			if tc.status == "" {
-				g.Expect(s.cleared).To(Equal([]string{kind}))
-				g.Expect(s.conditions).To(BeEmpty())
+				g.Expect(s.Cleared).To(Equal([]string{kind}))
+				g.Expect(s.Conditions).To(BeEmpty())
 				return
 			}
-			g.Expect(s.cleared).To(BeEmpty())
-			g.Expect(s.conditions[kind].Status).To(Equal(tc.status))
-			g.Expect(s.conditions[kind].Message).To(ContainSubstring(tc.says))
+			g.Expect(s.Cleared).To(BeEmpty())
+			g.Expect(s.Conditions[kind].Status).To(Equal(tc.status))
+			g.Expect(s.Conditions[kind].Message).To(ContainSubstring(tc.says))
 			if tc.status == "False" {
-				g.Expect(s.conditions[kind].Reason).To(Equal(hyperv1.ProxyCABundleInvalidReason))
+				g.Expect(s.Conditions[kind].Reason).To(Equal(hyperv1.ProxyCABundleInvalidReason))
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -82,7 +81,7 @@ func TestValidate(t *testing.T) {
 			g, d, hc := NewWithT(t), newDesk(), fixture.HostedCluster("clusters")
 			tc.mutate(hc)
 			scope := newScope(hc)
-			scope.platform, _ = d.Platforms.For(hyperv1.MAASPlatform)
+			scope.Platform, _ = d.Platforms.For(hyperv1.MAASPlatform)
 			err := d.validate(scope)
 			if tc.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -119,13 +118,5 @@ func TestEmptyReferences(t *testing.T) {
 		g.Expect(hcp.Spec.AuditWebhook).To(BeNil())
 		g.Expect(hcp.Spec.ServiceAccountSigningKey).To(BeNil())
 		g.Expect(validateIdentity(hc)).To(Succeed(), "no key needs no issuer")
-	})
-}
-
-func TestPublicKey(t *testing.T) {
-	t.Run("When the key is not PEM, it should return an error that does not contain the key", func(t *testing.T) {
-		_, err := publicKey([]byte("top secret"))
-		g := NewWithT(t)
-		g.Expect(err).To(MatchError("its key is not PEM"))
 	})
 }

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
@@ -24,7 +26,7 @@ import (
 func controlPlaneSpec(t *testing.T, hc *hyperv1.HostedCluster) hyperv1.HostedControlPlaneSpec {
 	t.Helper()
 	hcp := &hyperv1.HostedControlPlane{}
-	NewWithT(t).Expect((&scope{hc: hc, images: images{release: hc.Spec.Release.Image}}).shapeControlPlane(hcp)).To(Succeed())
+	NewWithT(t).Expect((&scope{Scope: &cluster.Scope{HC: hc}, images: images{release: hc.Spec.Release.Image}}).shapeControlPlane(hcp)).To(Succeed())
 	return hcp.Spec
 }
 
@@ -101,7 +103,7 @@ func TestDeletionLeavesOthers(t *testing.T) {
 	s.mustPass()
 	mine, others := fixture.NodePool(s.namespace), fixture.NodePool(s.namespace)
 	mine.Name, others.Name, others.Spec.ClusterName = "mine", "others", "another-cluster"
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "neighbour", Labels: map[string]string{ownerNamespace: s.namespace, ownerName: "another-cluster"}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "neighbour", Labels: map[string]string{cluster.OwnerNamespace: s.namespace, cluster.OwnerName: "another-cluster"}}}
 	fixture.Create(t, s.client, mine, others, role)
 	s.Expect(s.client.Delete(t.Context(), s.cluster())).To(Succeed())
 	_, err := s.pass()
@@ -116,8 +118,8 @@ func TestDeletionLeavesOthers(t *testing.T) {
 		NewWithT(t).Expect(others.DeletionTimestamp).To(BeNil())
 	})
 	t.Run("When a cluster is deleted, it should keep the ClusterRoles of another cluster", func(t *testing.T) {
-		scoped := &scope{hc: s.cluster()}
-		_, err := s.deleteClusterRoles(t.Context(), scoped)
+		deleter := deletion.Deleter{Client: s.Client}
+		_, err := deleter.DeleteClusterRoles(t.Context(), &cluster.Scope{HC: s.cluster()})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(Succeed())
 	})
@@ -151,9 +153,9 @@ func TestEmptyKeys(t *testing.T) {
 				configMap.Data[name] = string(value)
 			}
 			g.Expect(c.Create(t.Context(), configMap)).To(Succeed())
-			scoped := &scope{hc: fixture.HostedCluster(namespace)}
-			_, ofSecret := s.sourceSecret(t.Context(), scoped, secret.Name, "key")
-			_, ofConfigMap := s.sourceConfigMap(t.Context(), scoped, secret.Name, "key")
+			scoped, sources := &cluster.Scope{HC: fixture.HostedCluster(namespace)}, secrets.Sources{Client: s.Client}
+			_, ofSecret := sources.Secret(t.Context(), scoped, secret.Name, "key")
+			_, ofConfigMap := sources.ConfigMap(t.Context(), scoped, secret.Name, "key")
 			if !tc.fails {
 				g.Expect(ofSecret).NotTo(HaveOccurred())
 				g.Expect(ofConfigMap).NotTo(HaveOccurred())

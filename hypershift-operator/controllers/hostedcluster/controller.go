@@ -9,39 +9,34 @@ package hostedcluster
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"github.com/google/uuid"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/google/uuid"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/namespace"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/plugin"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/rbac"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
-	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/hypershift-operator/turns"
 	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
-const (
-	// finalizerName keeps a HostedCluster until everything that belongs to it is deleted.
-	finalizerName = hyperv1.HostedClusterFinalizer
-
-	deletionPoll = 2 * time.Second
-)
+// finalizerName keeps a HostedCluster until everything that belongs to it is deleted.
+const finalizerName = hyperv1.HostedClusterFinalizer
 
 // Settings are the operator's flags and environment; they apply to all clusters.
 type Settings struct {
@@ -107,14 +102,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // prepare gives the object its identities. They are written once, together with the finalizer, so that a stale cache
 // cannot generate a second set.
 func prepare(s *scope) error {
-	if s.hc.Spec.ClusterID == "" {
-		s.hc.Spec.ClusterID = uuid.NewString()
+	if s.HC.Spec.ClusterID == "" {
+		s.HC.Spec.ClusterID = uuid.NewString()
 	}
-	if s.hc.Spec.InfraID == "" {
-		s.hc.Spec.InfraID = naming.InfraID(s.hc.Name)
+	if s.HC.Spec.InfraID == "" {
+		s.HC.Spec.InfraID = naming.InfraID(s.HC.Name)
 	}
-	if p, ok := s.platform.(platform.Identifier); ok {
-		p.Identify(s.hc)
+	if p, ok := s.Platform.(platform.Identifier); ok {
+		p.Identify(s.HC)
 	}
 	return nil
 }
@@ -122,94 +117,86 @@ func prepare(s *scope) error {
 // phases returns the steps of a reconcile, in order. Steps that need the release payload come late, so that a registry
 // outage does not block copies of certificates, kubeconfigs or credentials.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
-	if s.refused != "" {
-		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: r.refuseNamespace}}
+	if s.Refused != "" {
+		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: refuseNamespace}}
 	}
-	return []phase.Phase[*scope]{
+	return slices.Concat([]phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
 		// Renewed credentials of the guest are copied even if the spec is invalid; otherwise they expire and lock the users
 		// out.
-		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
+		{Name: "kubeconfig and password copies", Run: shared(secrets.Access{Client: r.Client})},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
 		{Name: "failing pods", Run: r.watchFailures},
-		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},
-		{Name: "platform credentials", Run: r.reconcileCredentials},
-		{Name: "secret encryption", Critical: true, Run: r.reconcileSecretEncryption},
-		{Name: "audit webhook", Run: r.reconcileAuditWebhook},
-		{Name: "SSH key", Run: r.reconcileSSHKey},
-		{Name: "additional trust bundle", Run: r.reconcileTrustBundle},
-		{Name: "service account signing key", Run: r.reconcileSigningKey},
-		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
-		{Name: "etcd backup secrets", Run: r.reconcileEtcdBackup},
-		{Name: "configuration references", Run: r.reconcileConfigRefs},
-		{Name: "add-ons", Run: r.reconcileAddons},
-		{Name: "proxy", Run: r.validateProxy},
-		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
+	}, r.inputs(s), []phase.Phase[*scope]{
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "pod networks", Critical: true, Run: r.validatePodNetworks},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
-		{Name: "issuer of service accounts", Run: r.reconcileIssuer},
-		{Name: "connection of nodes", Run: r.reconcileConnection},
+		{Name: "issuer of service accounts", Run: shared(plugin.Issuer{
+			Client: r.Client, OperatorImage: r.Settings.OperatorImage,
+		})},
+		{Name: "connection of nodes", Run: shared(plugin.Connection{
+			Client: r.Client, OperatorImage: r.Settings.OperatorImage,
+		})},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
-		{Name: "pod security", Run: r.reconcilePodSecurity},
-		{Name: "default requests", Run: r.reconcileLimitRange},
-		{Name: "network policies", Run: r.reconcileNetworkPolicies},
-		{Name: "platform monitoring", Run: r.reconcilePlatformMonitoring},
-		{Name: "rights to sign break-glass certificates", Run: r.reconcilePKIRoles},
-		{Name: "right to read how extension API servers authenticate", Run: r.reconcileAuthenticationReader},
-		{Name: "CAs that the payload's operators trust", Run: r.reconcilePayloadTrust},
-		{Name: "signer of backups", Run: r.reconcileBackupSigner},
+		{Name: "pod security", Run: shared(r.podSecurity(s))},
+		{Name: "default requests", Run: shared(namespace.LimitRange{Client: r.Client})},
+		{Name: "network policies", Run: shared(r.networkPolicies(s))},
+		{Name: "platform monitoring", Run: shared(namespace.Monitoring{
+			Client: r.Client, Enabled: r.Settings.PlatformMonitoring,
+		})},
+		{Name: "rights to sign break-glass certificates", Run: shared(rbac.Signers{Client: r.Client})},
+		{
+			Name: "right to read how extension API servers authenticate",
+			Run:  shared(rbac.AuthenticationReader{Client: r.Client}),
+		},
+		{Name: "CAs that the payload's operators trust", Run: shared(secrets.PayloadTrust{
+			Client: r.Client, Inputs: &s.inputs, System: r.Settings.SystemTrust,
+		})},
+		{Name: "signer of backups", Run: shared(secrets.BackupSigner{
+			Client: r.Client, OperatorNamespace: r.Settings.OperatorNamespace,
+		})},
 		{Name: "turn after an upgrade of the operator", Critical: true, Run: r.awaitTurn},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
-		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},
+		{Name: "config operator rights", Run: shared(rbac.ConfigOperatorEvents{Client: r.Client})},
 		{Name: "restart with a new certificate", Run: r.restartWithCertificate},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},
 		{Name: "Cluster API manager", Run: r.reconcileCAPIManager},
 		{Name: "Cluster API provider", Run: r.reconcileCAPIProvider},
-		{Name: "unused copies", Run: r.removeUnusedCopies},
+		{Name: "unused copies", Run: shared(secrets.Unused{Client: r.Client, LiveReader: r.LiveReader})},
 		{Name: "Route of the ignition-server", Run: r.awaitRoute},
+	})
+}
+
+// inputs returns the steps that copy and check what the cluster names.
+func (r *Reconciler) inputs(s *scope) []phase.Phase[*scope] {
+	copier := secrets.NewCopier(r.Client, &s.inputs)
+	return []phase.Phase[*scope]{
+		{Name: "pull secret", Critical: true, Run: shared(secrets.PullSecret{Copier: copier})},
+		{Name: "platform credentials", Run: shared(plugin.Credentials{
+			Client: r.Client, OperatorImage: r.Settings.OperatorImage,
+		})},
+		{Name: "secret encryption", Critical: true, Run: shared(secrets.Encryption{
+			Copier: copier, OperatorImage: r.Settings.OperatorImage,
+		})},
+		{Name: "audit webhook", Run: shared(secrets.AuditWebhook{Copier: copier})},
+		{Name: "SSH key", Run: shared(secrets.SSHKey{Copier: copier})},
+		{Name: "additional trust bundle", Run: shared(secrets.TrustBundle{Copier: copier})},
+		{Name: "service account signing key", Run: shared(secrets.SigningKey{Copier: copier})},
+		{Name: "etcd client certificate", Run: shared(secrets.EtcdClient{Copier: copier})},
+		{Name: "etcd backup secrets", Run: shared(secrets.EtcdBackup{Copier: copier})},
+		{Name: "configuration references", Run: shared(secrets.Configuration{Copier: copier})},
+		{Name: "add-ons", Run: r.reconcileAddons},
+		{Name: "proxy", Run: r.validateProxy},
+		{Name: "secrets of the CLI", Run: shared(secrets.CLI{Client: r.Client})},
 	}
 }
 
-// observe reads what every reconcile needs, including one that deletes. All of the objects may be missing.
+// observe reads what every reconcile needs, including one that deletes.
 func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*scope, error) {
-	s := newScope(hc)
-	s.now = r.Clock.Now()
 	if !hc.DeletionTimestamp.IsZero() {
-		r.turns.Leave(s.key())
+		r.turns.Leave(client.ObjectKeyFromObject(hc))
 	}
-	s.platform, s.platformServed = r.Platforms.For(s.hc.Spec.Platform.Type)
-	why, err := tenancy.Namespace(ctx, r.Client, s.namespace, s.key())
-	if s.refused = why; err != nil || why != "" {
-		return s, err
-	}
-	hcp := &hyperv1.HostedControlPlane{}
-	key := client.ObjectKey{Namespace: s.namespace, Name: s.hc.Name}
-	err = r.Client.Get(ctx, key, hcp)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading HostedControlPlane %s: %w", key, err)
-	}
-	if err == nil {
-		s.hcp = hcp
-	}
-	s.pools, err = r.poolsOf(ctx, hc)
-	return s, err
-}
-
-// poolsOf returns the NodePools of a cluster, sorted by name.
-func (r *Reconciler) poolsOf(ctx context.Context, hc *hyperv1.HostedCluster) ([]hyperv1.NodePool, error) {
-	list := &hyperv1.NodePoolList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(hc.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing NodePools: %w", err)
-	}
-	pools := slices.DeleteFunc(list.Items, func(pool hyperv1.NodePool) bool { return pool.Spec.ClusterName != hc.Name })
-	slices.SortFunc(pools, func(a, b hyperv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
-	return pools, nil
-}
-
-// managementHas reports whether the management cluster serves a kind of an optional API.
-func (r *Reconciler) managementHas(group, kind string) bool {
-	_, err := r.Client.RESTMapper().RESTMapping(groupKind(group, kind))
-	return err == nil || !meta.IsNoMatchError(err)
+	observed, err := cluster.Reader{Client: r.Client, Clock: r.Clock, Platforms: r.Platforms}.Observe(ctx, hc)
+	return &scope{Scope: observed}, err
 }

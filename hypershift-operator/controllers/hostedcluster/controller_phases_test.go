@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
@@ -26,17 +26,17 @@ func TestPrepare(t *testing.T) {
 		g, one, other := NewWithT(t), on(none.Platform{}), on(none.Platform{})
 		g.Expect(prepare(one)).To(Succeed())
 		g.Expect(prepare(other)).To(Succeed())
-		g.Expect(one.hc.Spec.ClusterID).To(MatchRegexp(uuidPattern.String()))
-		g.Expect(one.hc.Spec.ClusterID).NotTo(Equal(other.hc.Spec.ClusterID))
-		g.Expect(one.hc.Spec.InfraID).To(HavePrefix("demo-"))
-		g.Expect(one.hc.Spec.InfraID).NotTo(Equal(other.hc.Spec.InfraID))
+		g.Expect(one.HC.Spec.ClusterID).To(MatchRegexp(uuidPattern.String()))
+		g.Expect(one.HC.Spec.ClusterID).NotTo(Equal(other.HC.Spec.ClusterID))
+		g.Expect(one.HC.Spec.InfraID).To(HavePrefix("demo-"))
+		g.Expect(one.HC.Spec.InfraID).NotTo(Equal(other.HC.Spec.InfraID))
 	})
 	t.Run("When a cluster has IDs, it should keep them", func(t *testing.T) {
 		g, s := NewWithT(t), on(&plugged{})
-		s.hc.Spec.ClusterID, s.hc.Spec.InfraID = "id", "infra"
+		s.HC.Spec.ClusterID, s.HC.Spec.InfraID = "id", "infra"
 		g.Expect(prepare(s)).To(Succeed())
-		g.Expect(s.hc.Spec.ClusterID + " " + s.hc.Spec.InfraID).To(Equal("id infra"))
-		g.Expect(s.hc.Spec.Channel).To(Equal("identified"), "the platform may have some of its own")
+		g.Expect(s.HC.Spec.ClusterID + " " + s.HC.Spec.InfraID).To(Equal("id infra"))
+		g.Expect(s.HC.Spec.Channel).To(Equal("identified"), "the platform may have some of its own")
 	})
 }
 
@@ -50,7 +50,7 @@ func TestObserve(t *testing.T) {
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: ours("clusters-demo", "demo")}
 	pools := []client.Object{pool("clusters", "b", "demo"), pool("clusters", "c", "other"), pool("clusters", "a", "demo"), pool("others", "d", "demo")}
 	seen := func(s *scope) (names []string) {
-		for _, p := range s.pools {
+		for _, p := range s.Pools {
 			names = append(names, p.Name)
 		}
 		return names
@@ -59,27 +59,27 @@ func TestObserve(t *testing.T) {
 		g, d, hc := NewWithT(t), newDesk(append(pools, hosted, hcp)...), fixture.HostedCluster("clusters")
 		s, err := d.observe(t.Context(), hc)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.hc).To(BeIdenticalTo(hc))
-		g.Expect(s.now).To(BeTemporally("==", now))
-		g.Expect(s.platform).NotTo(BeNil())
-		g.Expect(s.platformServed).To(BeTrue())
-		g.Expect(s.refused).To(BeEmpty())
-		g.Expect(s.hcp.Name).To(Equal("demo"))
+		g.Expect(s.HC).To(BeIdenticalTo(hc))
+		g.Expect(s.Now).To(BeTemporally("==", now))
+		g.Expect(s.Platform).NotTo(BeNil())
+		g.Expect(s.PlatformServed).To(BeTrue())
+		g.Expect(s.Refused).To(BeEmpty())
+		g.Expect(s.HCP.Name).To(Equal("demo"))
 		g.Expect(seen(s)).To(Equal([]string{"a", "b"}))
 	})
 	t.Run("When no objects exist, it should return no error", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.hcp).To(BeNil())
-		g.Expect(s.pools).To(BeEmpty())
+		g.Expect(s.HCP).To(BeNil())
+		g.Expect(s.Pools).To(BeEmpty())
 	})
 	t.Run("When the namespace belongs to another cluster, it should not read the objects in it", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(append(pools, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}, hcp)...)
 		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.refused).To(ContainSubstring("namespace clusters-demo"))
-		g.Expect(s.hcp).To(BeNil())
+		g.Expect(s.Refused).To(ContainSubstring("namespace clusters-demo"))
+		g.Expect(s.HCP).To(BeNil())
 	})
 	for refuse, says := range map[string]string{
 		"get v1.Namespace":                "reading namespace clusters-demo",
@@ -88,7 +88,7 @@ func TestObserve(t *testing.T) {
 	} {
 		t.Run("When the server refuses to "+refuse+", it should return the error", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(hosted.DeepCopy(), hcp.DeepCopy())
-			d.refuse = refuse
+			d.Refuse = refuse
 			_, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 			g.Expect(err).To(MatchError(errNotNow))
 			g.Expect(err).To(MatchError(HavePrefix(says)))
@@ -102,42 +102,42 @@ func TestPassInMemory(t *testing.T) {
 	hc.Spec.PausedUntil = ptr.To("true")
 	p := &plugged{}
 	g, d := NewWithT(t), newDesk()
-	d.server = fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(hc, &hyperv1.ControlPlaneComponent{}).
+	d.Direct = fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(hc, &hyperv1.ControlPlaneComponent{}).
 		WithObjects(append(fixture.Inputs("clusters"), hc)...).Build()
-	d.Client, d.LiveReader = d.server, d.server
+	d.Client, d.LiveReader = d.Direct, d.Direct
 	d.Platforms = registry.Of(map[hyperv1.PlatformType]platform.Platform{hyperv1.MAASPlatform: p})
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(hc)}
 	pass := func() ctrl.Result {
 		result, err := d.Reconcile(t.Context(), request)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(client.IgnoreNotFound(d.server.Get(t.Context(), request.NamespacedName, hc))).To(Succeed())
+		g.Expect(client.IgnoreNotFound(d.Direct.Get(t.Context(), request.NamespacedName, hc))).To(Succeed())
 		return result
 	}
 	pass()
 	g.Expect(hc.Finalizers).To(Equal([]string{hyperv1.HostedClusterFinalizer}))
 	g.Expect(hc.Spec.InfraID).To(HavePrefix("demo-"), "it has its identity before anything is made")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}
-	g.Expect(d.has(t, namespace)).To(BeFalse(), "nothing is made while it is paused")
+	g.Expect(d.Has(t, namespace)).To(BeFalse(), "nothing is made while it is paused")
 
 	hc.Spec.PausedUntil = nil
-	g.Expect(d.server.Update(t.Context(), hc)).To(Succeed())
+	g.Expect(d.Direct.Update(t.Context(), hc)).To(Succeed())
 	pass()
-	g.Expect(d.has(t, namespace)).To(BeTrue())
+	g.Expect(d.Has(t, namespace)).To(BeTrue())
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
-	g.Expect(d.has(t, hcp)).To(BeTrue())
+	g.Expect(d.Has(t, hcp)).To(BeTrue())
 	g.Expect(hc.Status.Conditions).NotTo(BeEmpty(), "it is reported")
 
 	hcp.Finalizers = []string{"test/operators"}
-	g.Expect(d.server.Update(t.Context(), hcp)).To(Succeed())
-	g.Expect(d.server.Delete(t.Context(), hc)).To(Succeed())
-	g.Expect(pass().RequeueAfter).To(Equal(deletionPoll))
-	g.Expect(d.has(t, hc)).To(BeTrue(), "it waits for its control plane")
-	g.Expect(d.has(t, hcp)).To(BeTrue())
+	g.Expect(d.Direct.Update(t.Context(), hcp)).To(Succeed())
+	g.Expect(d.Direct.Delete(t.Context(), hc)).To(Succeed())
+	g.Expect(pass().RequeueAfter).To(Equal(deletion.Poll))
+	g.Expect(d.Has(t, hc)).To(BeTrue(), "it waits for its control plane")
+	g.Expect(d.Has(t, hcp)).To(BeTrue())
 	hcp.Finalizers = nil
-	g.Expect(d.server.Update(t.Context(), hcp)).To(Succeed())
+	g.Expect(d.Direct.Update(t.Context(), hcp)).To(Succeed())
 	for range 3 {
 		pass()
 	}
-	g.Expect(d.has(t, hc)).To(BeFalse())
-	g.Expect(d.has(t, namespace)).To(BeFalse())
+	g.Expect(d.Has(t, hc)).To(BeFalse())
+	g.Expect(d.Has(t, namespace)).To(BeFalse())
 }

@@ -4,6 +4,7 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
@@ -30,34 +34,44 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 	if err := s.refusePlugin(); err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.newCopy && s.hcp != nil {
+	if s.inputs.NewCopy && s.HCP != nil {
 		// The operators of the control plane read a copy immediately once it is named. Their caches must contain it by then.
 		return ctrl.Result{RequeueAfter: copySettles}, phase.ErrStop
 	}
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.HC.Name}}
 	_, err := upsert.Object(ctx, r.Client, hcp, func() error {
-		s.own(hcp)
-		mirrorLabels(s.hc, hcp)
-		mirrorAnnotations(s.hc, hcp)
+		s.Own(hcp)
+		mirrorLabels(s.HC, hcp)
+		mirrorAnnotations(s.HC, hcp)
 		setPresence(hcp, hyperv1.DisableClusterAutoscalerAnnotation, "true", !s.autoscaled())
 		return s.shapeControlPlane(hcp)
 	})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.hcp = hcp
+	s.HCP = hcp
 	return ctrl.Result{}, nil
+}
+
+// refusePlugin rejects a KMS plugin of the user for an OpenShift release, because its operators do not support one.
+func (s *scope) refusePlugin() error {
+	if secrets.KMSPlugin(s.HC) == nil || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
+		return nil
+	}
+	err := errors.New("spec.secretEncryption.kms.provider Plugin needs a Kubernetes release: choose aescbc, or a provider that OpenShift has")
+	s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
+	return err
 }
 
 // autoscaled reports whether the autoscaler scales any pool of the cluster.
 func (s *scope) autoscaled() bool {
-	return slices.ContainsFunc(s.pools, func(pool hyperv1.NodePool) bool { return pool.Spec.AutoScaling != nil })
+	return slices.ContainsFunc(s.Pools, func(pool hyperv1.NodePool) bool { return pool.Spec.AutoScaling != nil })
 }
 
 // shapeControlPlane copies the spec. References point to the copies in the hosted namespace, so that the control plane
 // reads no name that a user chose.
 func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
-	from, to := s.hc.Spec.DeepCopy(), &hcp.Spec
+	from, to := s.HC.Spec.DeepCopy(), &hcp.Spec
 	hosted.PointToCopies(from)
 	traits, known := platforms.Of(from.Platform.Type)
 	if !known {
@@ -95,7 +109,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.Networking = from.Networking
 	to.ClusterID, to.InfraID = from.ClusterID, from.InfraID
 	to.DNS = from.DNS
-	keepNodePorts(from.Services, to.Services, s.hc.Status)
+	keepNodePorts(from.Services, to.Services, s.HC.Status)
 	to.Services = s.publishable(from.Services, to.Services)
 	to.ControllerAvailabilityPolicy = from.ControllerAvailabilityPolicy
 	to.InfrastructureAvailabilityPolicy = from.InfrastructureAvailabilityPolicy
@@ -126,7 +140,7 @@ func (s *scope) nameReleases(hcp *hyperv1.HostedControlPlane) {
 	if i.controlPlane != "" {
 		hcp.Spec.ControlPlaneReleaseImage = &i.controlPlane
 	}
-	annotate(hcp, hyperv1.ReleaseImageSourceAnnotation, i.releaseSource)
+	cluster.Annotate(hcp, hyperv1.ReleaseImageSourceAnnotation, i.releaseSource)
 	setPresence(hcp, hyperv1.ControlPlaneReleaseImageSourceAnnotation, i.controlPlaneSource, i.controlPlane != "")
 }
 
@@ -141,7 +155,7 @@ func mirrorLabels(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 	}
 	for key, value := range hc.Labels {
 		if strings.HasPrefix(key, mirroredPrefix) {
-			label(hcp, map[string]string{key: value})
+			cluster.Label(hcp, map[string]string{key: value})
 		}
 	}
 }
@@ -183,7 +197,7 @@ func mirrorAnnotations(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlan
 	}
 	for key, value := range hc.Annotations {
 		if hasAnyPrefix(key, mirroredPrefixes) {
-			annotate(hcp, key, value)
+			cluster.Annotate(hcp, key, value)
 		}
 	}
 	mirrorRestart(hc, hcp)
@@ -195,8 +209,8 @@ func mirrorRestart(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 	if wanted == "" || hcp.Annotations[hyperv1.PreviousRestartDateAnnotation] == wanted {
 		return
 	}
-	annotate(hcp, hyperv1.RestartDateAnnotation, wanted)
-	annotate(hcp, hyperv1.PreviousRestartDateAnnotation, wanted)
+	cluster.Annotate(hcp, hyperv1.RestartDateAnnotation, wanted)
+	cluster.Annotate(hcp, hyperv1.PreviousRestartDateAnnotation, wanted)
 }
 
 func hasAnyPrefix(text string, prefixes []string) bool {
@@ -205,7 +219,7 @@ func hasAnyPrefix(text string, prefixes []string) bool {
 
 func setPresence(hcp *hyperv1.HostedControlPlane, key, value string, wanted bool) {
 	if wanted {
-		annotate(hcp, key, value)
+		cluster.Annotate(hcp, key, value)
 		return
 	}
 	delete(hcp.Annotations, key)

@@ -28,10 +28,10 @@ func (s *scope) publishable(wanted, last []hyperv1.ServicePublishingStrategyMapp
 		}
 	}
 	if len(changed) == 0 {
-		s.clear(hyperv1.PublishedAddressUpToDate)
+		s.Clear(hyperv1.PublishedAddressUpToDate)
 		return wanted
 	}
-	s.reject(hyperv1.PublishedAddressUpToDate, reasonAddressFixed, "Nodes of an OpenShift release cannot migrate to another "+
+	s.Reject(hyperv1.PublishedAddressUpToDate, reasonAddressFixed, "Nodes of an OpenShift release cannot migrate to another "+
 		"control plane address; the previous address is kept. Set spec.services back for "+strings.Join(changed, ", "))
 	return last
 }

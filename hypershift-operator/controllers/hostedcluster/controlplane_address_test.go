@@ -24,8 +24,8 @@ func released(d releaseinfo.Distribution) func(*scope) {
 // at sets the address of all services.
 func at(host string) func(*scope) {
 	return func(s *scope) {
-		for i := range s.hc.Spec.Services {
-			s.hc.Spec.Services[i].ServicePublishingStrategy.NodePort.Address = host
+		for i := range s.HC.Spec.Services {
+			s.HC.Spec.Services[i].ServicePublishingStrategy.NodePort.Address = host
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestOtherAddress(t *testing.T) {
 		for i, service := range hcp.Spec.Services {
 			g.Expect(*service.ServicePublishingStrategy.NodePort).To(Equal(hyperv1.NodePortPublishingStrategy{Address: wanted, Port: int32(30001 + i)}))
 		}
-		g.Expect(s.conditions).NotTo(HaveKey(string(hyperv1.PublishedAddressUpToDate)))
+		g.Expect(s.Conditions).NotTo(HaveKey(string(hyperv1.PublishedAddressUpToDate)))
 	})
 	t.Run("When the release is OpenShift, the services should not change, and a condition should name what to set back", func(t *testing.T) {
 		g, hcp := NewWithT(t), published(t, releaseinfo.OpenShift)
@@ -56,19 +56,19 @@ func TestOtherAddress(t *testing.T) {
 		s := withScope(released(releaseinfo.OpenShift), at(wanted))
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
 		g.Expect(hcp.Spec.Services).To(Equal(before.Spec.Services))
-		c := s.conditions[string(hyperv1.PublishedAddressUpToDate)]
+		c := s.Conditions[string(hyperv1.PublishedAddressUpToDate)]
 		g.Expect(string(c.Status) + "/" + c.Reason).To(Equal("False/NotSupported"))
 		g.Expect(c.Message).To(And(ContainSubstring("Set spec.services back for"), ContainSubstring("APIServer (NodePort ")))
 
 		s = withScope(released(releaseinfo.OpenShift))
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
-		g.Expect(s.conditions).NotTo(HaveKey(string(hyperv1.PublishedAddressUpToDate)))
-		g.Expect(s.cleared).To(ContainElement(string(hyperv1.PublishedAddressUpToDate)))
+		g.Expect(s.Conditions).NotTo(HaveKey(string(hyperv1.PublishedAddressUpToDate)))
+		g.Expect(s.Cleared).To(ContainElement(string(hyperv1.PublishedAddressUpToDate)))
 	})
 	t.Run("When the ignition-server moves, machines should use the address in its certificate", func(t *testing.T) {
 		g := NewWithT(t)
 		s := withScope(at(wanted))
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: ignitionServerName}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 31777}}}}
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: ignitionServerName}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 31777}}}}
 		r := &Reconciler{Client: fake.NewClientBuilder().WithObjects(service).Build()}
 		endpoint := func() string {
 			got, err := r.ignitionEndpoint(t.Context(), s)
@@ -76,9 +76,9 @@ func TestOtherAddress(t *testing.T) {
 			return got
 		}
 		g.Expect(endpoint()).To(Equal(wanted+":31777"), "an operator that tells of no addresses has one")
-		s.hcp = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ServedAddresses: []hyperv1.ServedAddress{{IgnitionHost: "192.0.2.10"}}}}
+		s.HCP = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ServedAddresses: []hyperv1.ServedAddress{{IgnitionHost: "192.0.2.10"}}}}
 		g.Expect(endpoint()).To(Equal("192.0.2.10:31777"))
-		s.hcp.Status.ServedAddresses[0].IgnitionHost = wanted
+		s.HCP.Status.ServedAddresses[0].IgnitionHost = wanted
 		g.Expect(endpoint()).To(Equal(wanted + ":31777"))
 	})
 }

@@ -28,7 +28,7 @@ func (s *scope) keepVolumes(etcd, last hyperv1.EtcdSpec) {
 	if !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		return
 	}
-	s.setCondition(condition.True(string(hyperv1.ValidHostedClusterConfiguration), hyperv1.AsExpectedReason, fmt.Sprintf(
+	s.SetCondition(condition.True(string(hyperv1.ValidHostedClusterConfiguration), hyperv1.AsExpectedReason, fmt.Sprintf(
 		"%s; without effect: etcd.managed.storage.persistentVolume.size, since the operator of an OpenShift payload cannot enlarge volumes. They stay at %s",
 		hyperv1.AllIsWellMessage, had.String())))
 	*wanted = *had

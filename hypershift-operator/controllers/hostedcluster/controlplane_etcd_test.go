@@ -44,7 +44,7 @@ func TestVolumesKeepTheirSize(t *testing.T) {
 			want := sized(tc.want)
 			g.Expect(equality.Semantic.DeepEqual(wanted, want)).To(BeTrue(), "%v", volumeSize(wanted))
 			g.Expect(equality.Semantic.DeepEqual(had, sized(tc.had))).To(BeTrue(), "what was is not ours to change")
-			c, said := s.conditions[string(hyperv1.ValidHostedClusterConfiguration)]
+			c, said := s.Conditions[string(hyperv1.ValidHostedClusterConfiguration)]
 			g.Expect(said).To(Equal(tc.said))
 			if said {
 				g.Expect(string(c.Status) + "/" + c.Reason).To(Equal("True/AsExpected"))
@@ -59,9 +59,9 @@ func TestVolumesKeepTheirSize(t *testing.T) {
 	})
 	t.Run("When the control plane is updated, the volumes should keep their size", func(t *testing.T) {
 		g, s, hcp := NewWithT(t), withScope(openshift), &hyperv1.HostedControlPlane{}
-		hcp.Spec.Etcd, s.hc.Spec.Etcd = sized("8Gi"), sized("16Gi")
+		hcp.Spec.Etcd, s.HC.Spec.Etcd = sized("8Gi"), sized("16Gi")
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
 		g.Expect(volumeSize(hcp.Spec.Etcd).String()).To(Equal("8Gi"))
-		g.Expect(volumeSize(s.hc.Spec.Etcd).String()).To(Equal("16Gi"), "the user's own spec does not change")
+		g.Expect(volumeSize(s.HC.Spec.Etcd).String()).To(Equal("16Gi"), "the user's own spec does not change")
 	})
 }

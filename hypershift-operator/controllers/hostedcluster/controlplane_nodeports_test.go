@@ -23,8 +23,8 @@ func TestNodePortsStay(t *testing.T) {
 		return all
 	}
 	published := func(s *scope) {
-		s.hc.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: address, Port: 30878}
-		s.hc.Status.IgnitionEndpoint = address + ":31777"
+		s.HC.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: address, Port: 30878}
+		s.HC.Status.IgnitionEndpoint = address + ":31777"
 	}
 	known := map[hyperv1.ServiceType]int32{hyperv1.APIServer: 30878, hyperv1.Ignition: 31777}
 
@@ -41,18 +41,18 @@ func TestNodePortsStay(t *testing.T) {
 	})
 	t.Run("When the user sets a port, it should use that port", func(t *testing.T) {
 		s := withScope(published)
-		s.hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Port = 30443
+		s.HC.Spec.Services[0].ServicePublishingStrategy.NodePort.Port = 30443
 		NewWithT(t).Expect(ports(s, &hyperv1.HostedControlPlane{})).To(HaveKeyWithValue(hyperv1.APIServer, int32(30443)))
 	})
 	t.Run("When status has another address, such as a load balancer's, it should not use the port in it", func(t *testing.T) {
 		s := withScope(published)
-		s.hc.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example.com", Port: 6443}
+		s.HC.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example.com", Port: 6443}
 		NewWithT(t).Expect(ports(s, &hyperv1.HostedControlPlane{})).NotTo(HaveKey(hyperv1.APIServer))
 	})
 	t.Run("When node ports are kept, the HostedCluster spec should not change", func(t *testing.T) {
 		s := withScope(published)
 		ports(s, &hyperv1.HostedControlPlane{})
-		NewWithT(t).Expect(s.hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Port).To(BeZero())
+		NewWithT(t).Expect(s.HC.Spec.Services[0].ServicePublishingStrategy.NodePort.Port).To(BeZero())
 	})
 }
 

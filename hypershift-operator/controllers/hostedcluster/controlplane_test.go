@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -21,14 +21,14 @@ func TestControlPlaneIsWritten(t *testing.T) {
 	g, d := NewWithT(t), newDesk()
 	s := withScope(func(s *scope) {
 		s.images = images{release: "release:1", releaseSource: "tag:1"}
-		s.hc.Labels = map[string]string{"api.openshift.com/team": "a"}
-		s.hc.Annotations = map[string]string{hyperv1.DisableProfilingAnnotation: "kas"}
+		s.HC.Labels = map[string]string{"api.openshift.com/team": "a"}
+		s.HC.Annotations = map[string]string{hyperv1.DisableProfilingAnnotation: "kas"}
 	})
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fixture.ClusterName}}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: fixture.ClusterName}}
 	_, err := d.reconcileControlPlane(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(d.has(t, hcp)).To(BeTrue())
-	g.Expect(s.hcp).To(Equal(hcp), "later phases see it in the same pass")
+	g.Expect(d.Has(t, hcp)).To(BeTrue())
+	g.Expect(s.HCP).To(Equal(hcp), "later phases see it in the same pass")
 	g.Expect(hcp.Labels).To(Equal(map[string]string{"api.openshift.com/team": "a"}))
 	g.Expect(hcp.Annotations).To(And(
 		HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"), HaveKeyWithValue(hyperv1.DisableProfilingAnnotation, "kas"),
@@ -41,10 +41,10 @@ func TestControlPlaneIsWritten(t *testing.T) {
 
 	t.Run("When a NodePool uses the autoscaler, the cluster autoscaler should run", func(t *testing.T) {
 		g := NewWithT(t)
-		s.pools = []hyperv1.NodePool{{}, {Spec: hyperv1.NodePoolSpec{AutoScaling: &hyperv1.NodePoolAutoScaling{Max: 3}}}}
+		s.Pools = []hyperv1.NodePool{{}, {Spec: hyperv1.NodePoolSpec{AutoScaling: &hyperv1.NodePoolAutoScaling{Max: 3}}}}
 		_, err := d.reconcileControlPlane(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.has(t, hcp)).To(BeTrue())
+		g.Expect(d.Has(t, hcp)).To(BeTrue())
 		g.Expect(hcp.Annotations).NotTo(HaveKey(hyperv1.DisableClusterAutoscalerAnnotation))
 	})
 	t.Run("When the cluster no longer sets a key, a bundle or a release, the control plane should have none", func(t *testing.T) {
@@ -52,14 +52,14 @@ func TestControlPlaneIsWritten(t *testing.T) {
 		s.images = images{release: "release:2", controlPlane: "release:3", controlPlaneSource: "tag:3"}
 		_, err := d.reconcileControlPlane(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.has(t, hcp)).To(BeTrue())
+		g.Expect(d.Has(t, hcp)).To(BeTrue())
 		g.Expect(hcp.Spec.ControlPlaneReleaseImage).To(Equal(ptr.To("release:3")))
 		g.Expect(hcp.Annotations).To(HaveKeyWithValue(hyperv1.ControlPlaneReleaseImageSourceAnnotation, "tag:3"))
-		s.hc.Spec.SSHKey.Name, s.hc.Spec.AdditionalTrustBundle, s.images.controlPlane = "", nil, ""
+		s.HC.Spec.SSHKey.Name, s.HC.Spec.AdditionalTrustBundle, s.images.controlPlane = "", nil, ""
 		_, err = d.reconcileControlPlane(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		again := &hyperv1.HostedControlPlane{ObjectMeta: hcp.ObjectMeta}
-		g.Expect(d.has(t, again)).To(BeTrue())
+		g.Expect(d.Has(t, again)).To(BeTrue())
 		g.Expect(again.Spec.SSHKey.Name).To(BeEmpty())
 		g.Expect(again.Spec.AdditionalTrustBundle).To(BeNil())
 		g.Expect(again.Spec.ControlPlaneReleaseImage).To(BeNil())
@@ -75,19 +75,19 @@ func TestControlPlaneIsNotWritten(t *testing.T) {
 		want   string
 	}{
 		"When the API server rejects the create, it should return an error":     {func(*scope) {}, "create", errNotNow.Error()},
-		"When the platform is unknown, it should return an error that names it": {func(s *scope) { s.hc.Spec.Platform.Type = "Nowhere" }, "", "Nowhere"},
+		"When the platform is unknown, it should return an error that names it": {func(s *scope) { s.HC.Spec.Platform.Type = "Nowhere" }, "", "Nowhere"},
 		"When the payload does not support the KMS plugin, it should return an error that names the field": {func(s *scope) {
 			released(releaseinfo.OpenShift)(s)
-			s.hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{}}}
+			s.HC.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{}}}
 		}, "", "spec.secretEncryption.kms.provider"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(), withScope(tc.mutate)
-			d.refuse = tc.refuse
+			d.Refuse = tc.refuse
 			_, err := d.reconcileControlPlane(t.Context(), s)
 			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
-			g.Expect(s.hcp).To(BeNil(), "nothing may rely on one that is not there")
-			g.Expect(d.wrote).To(BeEmpty())
+			g.Expect(s.HCP).To(BeNil(), "nothing may rely on one that is not there")
+			g.Expect(d.Wrote).To(BeEmpty())
 		})
 	}
 }
@@ -96,9 +96,9 @@ func TestControlPlaneIsNotWritten(t *testing.T) {
 // settings.
 func TestControlPlaneOfAMachineCloud(t *testing.T) {
 	g, s, hcp := NewWithT(t), withScope(), &hyperv1.HostedControlPlane{}
-	s.hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSPlatformSpec{Region: "here"}}
+	s.HC.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSPlatformSpec{Region: "here"}}
 	g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
-	g.Expect(hcp.Spec.Platform).To(Equal(s.hc.Spec.Platform))
+	g.Expect(hcp.Spec.Platform).To(Equal(s.HC.Spec.Platform))
 	hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}
 	g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
 	g.Expect(hcp.Spec.SecretEncryption).NotTo(BeNil(), "what is encrypted could not be read without its keys")
@@ -132,13 +132,13 @@ func TestAddressIsOnlyKeptFor(t *testing.T) {
 			}
 			g.Expect(s.publishable(tc.wanted, tc.last)).To(Equal(want))
 			kind := string(hyperv1.PublishedAddressUpToDate)
-			g.Expect(s.cleared).To(HaveLen(map[string]int{"cleared": 1}[tc.said]))
+			g.Expect(s.Cleared).To(HaveLen(map[string]int{"cleared": 1}[tc.said]))
 			if tc.keeps == "" {
-				g.Expect(s.conditions).To(BeEmpty())
+				g.Expect(s.Conditions).To(BeEmpty())
 				return
 			}
-			g.Expect(string(s.conditions[kind].Status) + "/" + s.conditions[kind].Reason).To(Equal("False/NotSupported"))
-			g.Expect(s.conditions[kind].Message).To(HaveSuffix(tc.said))
+			g.Expect(string(s.Conditions[kind].Status) + "/" + s.Conditions[kind].Reason).To(Equal("False/NotSupported"))
+			g.Expect(s.Conditions[kind].Message).To(HaveSuffix(tc.said))
 		})
 	}
 }
@@ -149,4 +149,29 @@ func TestRestartIsHandedOnOnce(t *testing.T) {
 	hcp.Annotations = maps.Clone(had)
 	mirrorRestart(hc, hcp)
 	g.Expect(hcp.Annotations).To(Equal(had), "a request that is taken back asks for nothing")
+}
+
+func TestRefusedPlugins(t *testing.T) {
+	payloads := fixture.Payloads()
+	for name, test := range map[string]struct {
+		edit    func(*hyperv1.HostedCluster)
+		image   string
+		refused bool
+	}{
+		"When the release is OpenShift, it should reject the plugin":  {clustertest.EncryptedByPlugin(nil), fixture.OCPImage, true},
+		"When the release is Kubernetes, it should accept the plugin": {clustertest.EncryptedByPlugin(nil), fixture.ReleaseImage, false},
+		"When the release is not known, it should accept the plugin":  {clustertest.EncryptedByPlugin(nil), "", false},
+		"When there is no plugin, it should accept the release":       {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withScope(func(s *scope) { test.edit(s.HC); s.wantedControlPlane = payloads[test.image] })
+			err := s.refusePlugin()
+			NewWithT(t).Expect(err != nil).To(Equal(test.refused))
+			c, set := s.Conditions["ValidConfiguration"]
+			NewWithT(t).Expect(set).To(Equal(test.refused))
+			if test.refused {
+				NewWithT(t).Expect(c).To(Equal(is("ValidConfiguration", "False", "InvalidConfiguration", err.Error())))
+			}
+		})
+	}
 }

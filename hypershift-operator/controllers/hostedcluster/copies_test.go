@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
@@ -96,9 +97,9 @@ func TestCopiesOfVersion010(t *testing.T) {
 		hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "audit"}
 		hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
 			AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "key"}}}
-		hc.Spec.Configuration = asking("", "cas", "cert")
+		hc.Spec.Configuration = clustertest.Configuration("", "cas", "cert")
 	})
-	s.user("audit", map[string][]byte{"webhook-kubeconfig": []byte(kubeconfigOf(`{"token":"t"}`))})
+	s.user("audit", map[string][]byte{"webhook-kubeconfig": []byte(clustertest.WebhookKubeconfig(`{"token":"t"}`))})
 	s.user("key", map[string][]byte{"key": []byte("0123456789abcdef0123456789abcdef")})
 	s.user("cert", map[string][]byte{"tls.crt": []byte("c")})
 	fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "cas"},

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -21,6 +20,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -146,7 +146,7 @@ func TestCrashWhileDeleting(t *testing.T) {
 				s.Expect(err != nil || len(deployment.Finalizers) == 0).To(BeTrue(), "%s is let go", name)
 			}
 			roles := &rbacv1.ClusterRoleBindingList{}
-			s.Expect(c.List(t.Context(), roles, client.MatchingLabels{ownerNamespace: s.namespace})).To(Succeed())
+			s.Expect(c.List(t.Context(), roles, client.MatchingLabels{cluster.OwnerNamespace: s.namespace})).To(Succeed())
 			s.Expect(roles.Items).To(BeEmpty())
 		})
 	}

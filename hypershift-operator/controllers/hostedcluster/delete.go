@@ -4,56 +4,33 @@ package hostedcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/component"
-	"github.com/openshift/hypershift/support/condition"
-	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
-// deletion returns the steps that delete a cluster. The machines go first, while the managers that release them still
-// run; each step waits until the objects that it deleted are gone. No step requires an object to exist. A cluster whose
-// namespace belongs to another cluster never had objects in it.
+// deletion returns the phases that delete a cluster. Its object then stays for its grace period.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
-	if s.refused != "" {
-		return []phase.Phase[*scope]{step("node pools", r.deleteNodePools), step("cluster-wide rights", r.deleteClusterRoles)}
+	deleter := deletion.Deleter{Client: r.Client, LiveReader: r.LiveReader, OperatorImage: r.Settings.OperatorImage}
+	var phases []phase.Phase[*scope]
+	for _, one := range deleter.Steps(s.Scope) {
+		phases = append(phases, step(one.Name, one.Run))
 	}
-	return []phase.Phase[*scope]{
-		step("pause of the cluster", r.resumeForDeletion),
-		step("node pools", r.deleteNodePools),
-		step("machines", r.deleteMachines),
-		step("machines without Cluster", r.deleteOrphanedMachines),
-		step("managers of machines", r.releaseManagers),
-		step("platform credentials", r.deleteCredentials),
-		step("connection of nodes", r.deleteConnection),
-		step("hosted control plane", r.deleteControlPlane),
-		step("issuer of service accounts", r.withdrawIssuer),
-		step("control plane namespace", r.deleteNamespace),
-		step("cluster-wide rights", r.deleteClusterRoles),
-		{Name: "grace period", Critical: true, Run: waitForGrace},
+	if s.Refused == "" {
+		phases = append(phases, phase.Phase[*scope]{Name: "grace period", Critical: true, Run: waitForGrace})
 	}
+	return phases
 }
 
-// stepFunc deletes one part of a cluster. waitsFor describes what still exists; empty when the part is gone.
-type stepFunc func(ctx context.Context, s *scope) (waitsFor string, err error)
-
 // step returns a phase of the deletion. Later phases wait until the part that it deletes is gone.
-func step(name string, run stepFunc) phase.Phase[*scope] {
+func step(name string, run func(context.Context, *cluster.Scope) (string, error)) phase.Phase[*scope] {
 	return phase.Phase[*scope]{Name: "deleting the " + name, Critical: true, Run: func(ctx context.Context, s *scope) (ctrl.Result, error) {
-		waitsFor, err := run(ctx, s)
+		waitsFor, err := run(ctx, s.Scope)
 		if phase.Outdated(err) {
 			// Not a failure: the next reconcile follows immediately with the current object.
 			s.deletion = fmt.Sprintf("Deleting the %s", name)
@@ -65,191 +42,18 @@ func step(name string, run stepFunc) phase.Phase[*scope] {
 		}
 		if waitsFor != "" {
 			s.deletion = waitsFor
-			return ctrl.Result{RequeueAfter: deletionPoll}, phase.ErrStop
+			return ctrl.Result{RequeueAfter: deletion.Poll}, phase.ErrStop
 		}
 		return phase.Done()
 	}}
 }
 
-// resumeForDeletion ends a pause, because Cluster API and the control plane's operators would also honor it during a
-// deletion.
-func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, error) {
-	cleanup := s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation]
-	return "", errors.Join(
-		r.patchControlPlane(ctx, s, func() {
-			s.hcp.Spec.PausedUntil = nil
-			if s.hcp.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != cleanup {
-				annotate(s.hcp, hyperv1.CleanupCloudResourcesAnnotation, cleanup)
-			}
-		}),
-		r.pauseCluster(ctx, s, false),
-	)
-}
-
-// deleteNodePools deletes the NodePools without waiting; each one waits for its own machines.
-func (r *Reconciler) deleteNodePools(ctx context.Context, s *scope) (string, error) {
-	pools := &hyperv1.NodePoolList{}
-	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
-		return "", fmt.Errorf("listing NodePools: %w", err)
-	}
-	var failures []error
-	for i := range pools.Items {
-		pool := &pools.Items[i]
-		if pool.Spec.ClusterName != s.hc.Name || !pool.DeletionTimestamp.IsZero() {
-			continue
-		}
-		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, pool)))
-	}
-	return "", errors.Join(failures...)
-}
-
-// deleteMachines deletes the Cluster, with which Cluster API deletes all machines, and waits for it.
-func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, error) {
-	if s.hc.Spec.InfraID == "" {
-		return "", nil
-	}
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
-	gone, err := upsert.Gone(ctx, r.Client, cluster)
-	if err != nil || gone {
-		return "", err
-	}
-	waitsFor := fmt.Sprintf("Waiting for Cluster API to delete Cluster %s/%s with its machines%s",
-		cluster.Namespace, cluster.Name, s.remainingInGuest())
-	if !s.platformServed {
-		return waitsFor, nil
-	}
-	why, err := s.platform.OrphanedMachines(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
-	if why != "" {
-		waitsFor += ". " + why
-	}
-	return waitsFor, err
-}
-
-// remainingInGuest returns what a control plane under deletion still waits for in its cluster, such as persistent
-// volumes. Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is empty if
-// there is nothing to wait for.
-func (s *scope) remainingInGuest() string {
-	if s.hcp == nil || s.hcp.DeletionTimestamp.IsZero() {
-		return ""
-	}
-	destroyed := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.CloudResourcesDestroyed), "")
-	if destroyed.Status != metav1.ConditionFalse || destroyed.Message == "" {
-		return ""
-	}
-	return ". The hosted control plane first removes what the hosted cluster has made outside: " +
-		strings.TrimSuffix(destroyed.Message, ".")
-}
-
-// releaseManagers releases the machine managers after all machines are gone.
-func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, error) {
-	for _, name := range []string{capiManagerName, capiProviderName} {
-		if err := component.Release(ctx, r.Client, client.ObjectKey{Namespace: s.namespace, Name: name}); err != nil {
-			return "", err
-		}
-	}
-	return "", nil
-}
-
-func (r *Reconciler) deleteCredentials(ctx context.Context, s *scope) (string, error) {
-	if s.platform == nil {
-		return "", nil
-	}
-	return "", s.platform.DeleteCredentials(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
-}
-
-func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, error) {
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
-	gone, err := upsert.Gone(ctx, r.Client, hcp)
-	if err != nil || gone {
-		return "", err
-	}
-	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted; its operators have yet to remove the "+
-		"finalizers %v%s",
-		hcp.Namespace, hcp.Name, hcp.Finalizers, s.remainingInGuest()), nil
-}
-
-func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-	if err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
-		return "", nil // The namespace never belonged to this cluster.
-	}
-	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
-		// With this annotation, the janitor keeps the namespace after the cluster is gone.
-		err := upsert.Patch(ctx, r.Client, namespace,
-			func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
-		return "", client.IgnoreNotFound(err)
-	}
-	if namespace.DeletionTimestamp == nil {
-		if waitsFor, err := r.stopWorkloads(ctx, s); err != nil || waitsFor != "" {
-			return waitsFor, err
-		}
-		// The machines are gone, so the policy that guards the namespace against premature deletion is no longer needed.
-		if err := upsert.Patch(ctx, r.Client, namespace, func() { annotate(namespace, namespaceguard.ReleasedAnnotation, "true") }); err != nil {
-			return "", client.IgnoreNotFound(err)
-		}
-	}
-	gone, err := upsert.Gone(ctx, r.Client, namespace)
-	if err != nil || gone {
-		return "", err
-	}
-	return fmt.Sprintf("Waiting for namespace %s to be deleted%s", s.namespace, whyNamespaceStays(namespace)), nil
-}
-
-// whyNamespaceStays returns the reasons from the namespace's conditions why it is not deleted yet.
-func whyNamespaceStays(namespace *corev1.Namespace) string {
-	var reasons []string
-	for _, c := range namespace.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && c.Message != "" {
-			reasons = append(reasons, c.Message)
-		}
-	}
-	if len(reasons) == 0 {
-		return ""
-	}
-	return ". " + strings.Join(reasons, ". ")
-}
-
-// deleteClusterRoles deletes the RBAC objects of a cluster outside its namespace.
-func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, error) {
-	owned := client.MatchingLabels(s.ownerLabels())
-	return "", errors.Join(
-		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, owned),
-		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, owned),
-		r.dropAuthenticationReader(ctx, s),
-	)
-}
-
 // waitForGrace keeps the object for the grace period that an annotation may request.
 func waitForGrace(_ context.Context, s *scope) (ctrl.Result, error) {
-	left := s.graceLeft()
+	left := deletion.GraceLeft(s.Scope)
 	if left <= 0 {
 		return phase.Done()
 	}
-	s.deletion = "Everything is deleted; the grace period lasts until " + s.now.Add(left).UTC().Format(time.RFC3339)
+	s.deletion = "Everything is deleted; the grace period lasts until " + s.Now.Add(left).UTC().Format(time.RFC3339)
 	return ctrl.Result{RequeueAfter: left}, phase.ErrStop
-}
-
-// graceLeft returns the rest of the grace period of a deleted cluster's object. The period begins when everything else
-// is deleted.
-func (s *scope) graceLeft() time.Duration {
-	grace, err := time.ParseDuration(s.hc.Annotations[hyperv1.HCDestroyGracePeriodAnnotation])
-	if err != nil || grace <= 0 {
-		return 0
-	}
-	since := s.now
-	destroyed := condition.Copy(s.hc.Status.Conditions, string(hyperv1.HostedClusterDestroyed), "")
-	if destroyed.Status == metav1.ConditionTrue {
-		for _, c := range s.hc.Status.Conditions {
-			if c.Type == destroyed.Type {
-				since = c.LastTransitionTime.Time
-			}
-		}
-	}
-	s.setCondition(condition.True(string(hyperv1.HostedClusterDestroyed), hyperv1.WaitingForGracePeriodReason,
-		"Everything is deleted; the object stays for its grace period"))
-	return since.Add(grace).Sub(s.now)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -42,11 +41,11 @@ func TestGraceLeft(t *testing.T) {
 	} {
 		t.Run("When "+name+", it should wait for the rest of the grace period", func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
-			s.hc.Annotations = map[string]string{hyperv1.HCDestroyGracePeriodAnnotation: tc.grace}
-			s.hc.Status.Conditions = tc.last
+			s.HC.Annotations = map[string]string{hyperv1.HCDestroyGracePeriodAnnotation: tc.grace}
+			s.HC.Status.Conditions = tc.last
 			result, err := waitForGrace(t.Context(), s)
 			g.Expect(result.RequeueAfter).To(Equal(tc.want))
-			c, said := s.conditions[string(hyperv1.HostedClusterDestroyed)]
+			c, said := s.Conditions[string(hyperv1.HostedClusterDestroyed)]
 			if grace, err := time.ParseDuration(tc.grace); err == nil && grace > 0 {
 				g.Expect(string(c.Status) + "/" + c.Reason).To(Equal("True/" + hyperv1.WaitingForGracePeriodReason))
 				g.Expect(c.Message).NotTo(BeEmpty())

@@ -59,17 +59,14 @@ func severalOfEach(platformType hyperv1.PlatformType) func(*hyperv1.HostedCluste
 func built(t *testing.T, r *Reconciler, platformType hyperv1.PlatformType, image string) string {
 	t.Helper()
 	s := managed(t, image, severalOfEach(platformType))
-	cluster := s.cluster(operatorImage)
-	all := []any{s.hcp, r.managers(t, s)}
-	for _, p := range s.ingressPolicies() {
-		all = append(all, p.name, p.spec())
-	}
-	if infra := s.platform.InfraCluster(cluster); infra != nil {
+	cluster := s.ForPlatform(operatorImage)
+	all := []any{s.HCP, r.managers(t, s)}
+	if infra := s.Platform.InfraCluster(cluster); infra != nil {
 		all = append(all, infra.Mutate(), infra.Object)
 	}
-	pool := platform.Pool{NodePool: fixture.NodePool("clusters"), HostedCluster: s.hc}
+	pool := platform.Pool{NodePool: fixture.NodePool("clusters"), HostedCluster: s.HC}
 	pool.NodePool.Spec.NodeLabels = map[string]string{"disk": "ssd", "row": "7"}
-	all = append(all, s.platform.MachineTemplate(pool))
+	all = append(all, s.Platform.MachineTemplate(pool))
 	raw, err := yaml.Marshal(all)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +24,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/hosted"
@@ -123,7 +123,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		hcp.Status.CustomKubeconfig = hcp.Status.KubeConfig
 		s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
 		s.mustPass()
-		key := client.ObjectKey{Namespace: s.namespace, Name: customKubeconfigName(s.cluster())}
+		key := client.ObjectKey{Namespace: s.namespace, Name: secrets.CustomKubeconfigName(s.cluster())}
 		s.Expect(c.Get(t.Context(), key, &corev1.Secret{})).To(Succeed())
 		s.Expect(s.cluster().Status.CustomKubeconfig).To(HaveValue(HaveField("Name", key.Name)))
 		s.get(hcp, fixture.ClusterName)
@@ -303,27 +303,4 @@ func disruptions(t *testing.T, c client.WithWatch) {
 			owners[uid] = namespaces.Items[i].Name
 		}
 	})
-}
-
-func TestWhyNamespaceStays(t *testing.T) {
-	condition := func(kind corev1.NamespaceConditionType, status corev1.ConditionStatus, message string) corev1.NamespaceCondition {
-		return corev1.NamespaceCondition{Type: kind, Status: status, Message: message}
-	}
-	for _, tc := range []struct {
-		name       string
-		conditions []corev1.NamespaceCondition
-		want       string
-	}{
-		{"When there are no conditions, it should report nothing", nil, ""},
-		{"When the conditions show no problem, it should report nothing", []corev1.NamespaceCondition{condition(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "All content successfully removed")}, ""},
-		{"When content remains, it should report what remains", []corev1.NamespaceCondition{
-			condition(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "All resources successfully discovered"),
-			condition(corev1.NamespaceContentRemaining, corev1.ConditionTrue, "maasmachines has 1 resource instances"),
-			condition(corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "maasmachine.x in 1 resource instances"),
-		}, ". maasmachines has 1 resource instances. maasmachine.x in 1 resource instances"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			NewWithT(t).Expect(whyNamespaceStays(&corev1.Namespace{Status: corev1.NamespaceStatus{Conditions: tc.conditions}})).To(Equal(tc.want))
-		})
-	}
 }

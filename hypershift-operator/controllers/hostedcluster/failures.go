@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/podfailure"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/management"
@@ -41,16 +42,16 @@ func (r *Reconciler) watchFailures(_ context.Context, s *scope) (ctrl.Result, er
 // unwell reports whether the control plane is unavailable or degraded, according to its own conditions or those of the
 // HostedCluster.
 func unwell(s *scope) bool {
-	reported := reportedBy(s.hcp)
+	reported := s.Reported()
 	return !condition.IsTrue(reported, string(hyperv1.HostedControlPlaneAvailable)) ||
 		condition.IsTrue(reported, string(hyperv1.HostedClusterDegraded)) ||
-		condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterDegraded))
+		condition.IsTrue(s.HC.Status.Conditions, string(hyperv1.HostedClusterDegraded))
 }
 
 // observeFailures finds out what keeps the pods of the control plane from running. It reads pods and events only if the
 // control plane is unavailable or degraded, or a Deployment lacks pods.
 func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
-	if s.hcp == nil || !s.hc.DeletionTimestamp.IsZero() || !s.hcp.DeletionTimestamp.IsZero() {
+	if s.HCP == nil || !s.HC.DeletionTimestamp.IsZero() || !s.HCP.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if missing := r.missingKinds(s); len(missing) > 0 {
@@ -58,10 +59,10 @@ func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
 			"The management cluster does not serve %s of %s/v1, without which the control-plane-operator of this release does not work; "+
 				"run hypershift install --install-monitoring-crds", strings.Join(missing, ", "), management.Monitoring)})
 	}
-	here := client.InNamespace(s.namespace)
+	here := client.InNamespace(s.Namespace)
 	deployments := &appsv1.DeploymentList{}
 	if err := r.LiveReader.List(ctx, deployments, here); err != nil {
-		return fmt.Errorf("listing Deployments of namespace %s: %w", s.namespace, err)
+		return fmt.Errorf("listing Deployments of namespace %s: %w", s.Namespace, err)
 	}
 	if !unwell(s) && !slices.ContainsFunc(deployments.Items, unavailable) {
 		return nil
@@ -69,7 +70,7 @@ func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
 	sets, pods, events := &appsv1.StatefulSetList{}, &corev1.PodList{}, &corev1.EventList{}
 	for what, list := range map[string]client.ObjectList{"StatefulSets": sets, "Pods": pods} {
 		if err := r.LiveReader.List(ctx, list, here); err != nil {
-			return fmt.Errorf("listing %s of namespace %s: %w", what, s.namespace, err)
+			return fmt.Errorf("listing %s of namespace %s: %w", what, s.Namespace, err)
 		}
 	}
 	var explained []corev1.Event
@@ -83,23 +84,23 @@ func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
 			continue
 		}
 		if err := r.LiveReader.List(ctx, events, here, client.MatchingFields{"reason": reason}); err != nil {
-			return fmt.Errorf("listing Events of namespace %s: %w", s.namespace, err)
+			return fmt.Errorf("listing Events of namespace %s: %w", s.Namespace, err)
 		}
 		explained = append(explained, events.Items...)
 	}
 	s.failures = append(s.failures, podfailure.Find(podfailure.Namespace{
 		Deployments: deployments.Items, StatefulSets: sets.Items, Pods: pods.Items, Events: explained,
-	}, s.now)...)
+	}, s.Now)...)
 	return nil
 }
 
 // missingKinds returns the kinds that an OpenShift payload needs and the management cluster does not serve.
 func (r *Reconciler) missingKinds(s *scope) []string {
-	if s.release == nil || !s.distribution().OwnOperators {
+	if s.Release == nil || !s.Distribution().OwnOperators {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(monitoringKinds), func(kind string) bool {
-		return r.managementHas(management.Monitoring, kind)
+		return cluster.Serves(r.Client, management.Monitoring, kind)
 	})
 }
 

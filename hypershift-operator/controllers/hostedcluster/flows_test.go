@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -279,9 +278,9 @@ func TestFlows(t *testing.T) {
 		s := newWorld(t, c, "uid-a")
 		s.get(&networkingv1.NetworkPolicy{}, "nodeport-ignition")
 		scope := newScope(s.cluster())
-		scope.hc.Spec.Services = nil
-		scope.release = fixture.Payloads()[fixture.ReleaseImage]
-		_, err := s.reconcileNetworkPolicies(t.Context(), scope)
+		scope.HC.Spec.Services = nil
+		scope.Release = fixture.Payloads()[fixture.ReleaseImage]
+		_, err := s.networkPolicies(scope).Reconcile(t.Context(), scope.Scope)
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(s.missing(&networkingv1.NetworkPolicy{}, "nodeport-ignition")).To(BeTrue())
 	})

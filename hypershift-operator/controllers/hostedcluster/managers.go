@@ -7,12 +7,15 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"strconv"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/rbac"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/upsert"
@@ -27,8 +30,8 @@ const operator = "hypershift-operator"
 // The managers that the operator runs in a hosted namespace, including the platform's provider, are components of the
 // control plane.
 const (
-	controlPlaneOperatorName = "control-plane-operator"
-	capiManagerName          = "cluster-api"
+	controlPlaneOperatorName = rbac.ControlPlaneOperator
+	capiManagerName          = cluster.ClusterAPIManager
 	capiProviderName         = platform.ProviderName
 )
 
@@ -40,7 +43,7 @@ func folder(name string) fs.FS {
 // components returns the data about their control plane that managers may read.
 func (r *Reconciler) components(s *scope) *component.Scope {
 	return &component.Scope{
-		Client: r.Client, HCP: s.hcp, Operator: operator, Version: s.release.Version(), Images: s.release, PodUID: s.securityUserID(),
+		Client: r.Client, HCP: s.HCP, Operator: operator, Version: s.Release.Version(), Images: s.Release, PodUID: s.securityUserID(),
 		MetricsSet: r.Settings.PassedEnv["METRICS_SET"],
 	}
 }
@@ -67,7 +70,7 @@ func (r *Reconciler) reconcileCAPIManager(ctx context.Context, s *scope) (ctrl.R
 func (r *Reconciler) reconcileCAPIProvider(ctx context.Context, s *scope) (ctrl.Result, error) {
 	r.reportProvider(s)
 	if r.wantsManagers(s) {
-		if provider := s.platform.Provider(s.cluster(r.Settings.OperatorImage)); provider != nil {
+		if provider := s.Platform.Provider(s.ForPlatform(r.Settings.OperatorImage)); provider != nil {
 			return ctrl.Result{}, provider.Reconcile(ctx, r.components(s))
 		}
 	}
@@ -76,10 +79,10 @@ func (r *Reconciler) reconcileCAPIProvider(ctx context.Context, s *scope) (ctrl.
 
 // reportProvider reports what is not guaranteed while a third-party provider creates the machines.
 func (r *Reconciler) reportProvider(s *scope) {
-	s.clear(hyperv1.PlatformProviderSupported)
-	if chooser, ok := s.platform.(platform.ProviderChooser); ok {
-		if lacks := chooser.NotHonored(s.cluster(r.Settings.OperatorImage)); lacks != "" {
-			s.reject(hyperv1.PlatformProviderSupported, hyperv1.ForeignProviderReason, lacks)
+	s.Clear(hyperv1.PlatformProviderSupported)
+	if chooser, ok := s.Platform.(platform.ProviderChooser); ok {
+		if lacks := chooser.NotHonored(s.ForPlatform(r.Settings.OperatorImage)); lacks != "" {
+			s.Reject(hyperv1.PlatformProviderSupported, hyperv1.ForeignProviderReason, lacks)
 		}
 	}
 }
@@ -88,18 +91,18 @@ func (r *Reconciler) reportProvider(s *scope) {
 // the control plane has an address. An operator of an OpenShift payload assumes that the existing
 // ControlPlaneComponents are complete. It would otherwise report a complete control plane when there is none.
 func (r *Reconciler) wantsManagers(s *scope) bool {
-	if _, disabled := s.hc.Annotations[hyperv1.DisableMachineManagement]; disabled {
+	if _, disabled := s.HC.Annotations[hyperv1.DisableMachineManagement]; disabled {
 		return false
 	}
-	c := s.cluster(r.Settings.OperatorImage)
-	return s.platform.InfraCluster(c) != nil || s.platform.Provider(c) != nil
+	c := s.ForPlatform(r.Settings.OperatorImage)
+	return s.Platform.InfraCluster(c) != nil || s.Platform.Provider(c) != nil
 }
 
 // leave deletes the ControlPlaneComponent of a manager that this reconcile does not need. The manager itself keeps
 // running, because it may have machines to release. Without its ControlPlaneComponent, the rollout of a release does
 // not wait for it.
 func (r *Reconciler) leave(ctx context.Context, s *scope, name string) error {
-	_, err := upsert.Gone(ctx, r.Client, &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})
+	_, err := upsert.Gone(ctx, r.Client, &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
 	return err
 }
 
@@ -115,7 +118,7 @@ func (r *Reconciler) reviewReaders(ctx context.Context, s *scope) error {
 	return r.grantClusterWide(ctx, s, metricsRole, []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-	}, controlPlaneOperatorName, capiProviderName, configOperatorName, "ignition-server")
+	}, controlPlaneOperatorName, capiProviderName, rbac.ConfigOperator, "ignition-server")
 }
 
 // grantClusterWide grants service accounts of the hosted namespace rights that a Role cannot grant. All clusters share
@@ -129,17 +132,26 @@ func (r *Reconciler) grantClusterWide(ctx context.Context, s *scope, name string
 	if err != nil {
 		return err
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + s.namespace}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + s.Namespace}}
 	_, err = upsert.Object(ctx, r.Client, binding, func() error {
-		if err := s.claimClusterWide(binding); err != nil {
+		if err := s.ClaimClusterWide(binding); err != nil {
 			return err
 		}
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 		binding.Subjects = nil
 		for _, account := range accounts {
-			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account})
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.Namespace, Name: account})
 		}
 		return nil
 	})
 	return err
+}
+
+// securityUserID returns securityUID as an integer for pods, or nil if the management cluster assigns user IDs itself.
+func (s *scope) securityUserID() *int64 {
+	uid, err := strconv.ParseInt(s.securityUID, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &uid
 }

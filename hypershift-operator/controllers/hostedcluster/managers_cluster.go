@@ -20,12 +20,12 @@ import (
 // reconcileCAPICluster creates the platform's infrastructure cluster and the Cluster API Cluster that links it to the
 // control plane.
 func (r *Reconciler) reconcileCAPICluster(ctx context.Context, s *scope) (ctrl.Result, error) {
-	infra := s.platform.InfraCluster(s.cluster(r.Settings.OperatorImage))
+	infra := s.Platform.InfraCluster(s.ForPlatform(r.Settings.OperatorImage))
 	if infra == nil {
 		return ctrl.Result{}, nil
 	}
 	_, err := upsert.Object(ctx, r.Client, infra.Object, func() error {
-		s.own(infra.Object)
+		s.Own(infra.Object)
 		return infra.Mutate()
 	})
 	if err == nil && infra.MutateStatus != nil {
@@ -38,15 +38,15 @@ func (r *Reconciler) reconcileCAPICluster(ctx context.Context, s *scope) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.HC.Spec.InfraID}}
 	_, err = upsert.Object(ctx, r.Client, cluster, func() error {
-		s.own(cluster)
+		s.Own(cluster)
 		cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
-			APIGroup: hyperv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: s.hc.Name,
+			APIGroup: hyperv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: s.HC.Name,
 		}
 		cluster.Spec.InfrastructureRef = ref
 		// Cluster API copies the endpoint from the infrastructure cluster only once.
-		if endpoint := s.hcp.Status.ControlPlaneEndpoint; endpoint.Host != "" && cluster.Spec.ControlPlaneEndpoint.Host != "" {
+		if endpoint := s.HCP.Status.ControlPlaneEndpoint; endpoint.Host != "" && cluster.Spec.ControlPlaneEndpoint.Host != "" {
 			cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: endpoint.Host, Port: endpoint.Port}
 		}
 		if cluster.Spec.Paused != nil {

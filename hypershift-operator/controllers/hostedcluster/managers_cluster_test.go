@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -29,14 +28,14 @@ func building(status bool, err error) *plugged {
 	if status {
 		object.MutateStatus = func() { infra.Status.Ready = true }
 	}
-	return &plugged{infra: object}
+	return &plugged{Infra: object}
 }
 
 // servedAt returns a scope whose control plane has an address, or none if host is empty.
 func servedAt(p platform.Platform, host string) *scope {
 	return on(p, func(s *scope) {
-		s.hc.Spec.InfraID = "infra"
-		s.hcp = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ControlPlaneEndpoint: hyperv1.APIEndpoint{Host: host, Port: 31443}}}
+		s.HC.Spec.InfraID = "infra"
+		s.HCP = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ControlPlaneEndpoint: hyperv1.APIEndpoint{Host: host, Port: 31443}}}
 	})
 }
 
@@ -46,7 +45,7 @@ func TestClusterIsMade(t *testing.T) {
 		_, err := d.reconcileCAPICluster(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		infra, cluster := &infrav1.MaasCluster{ObjectMeta: inside("demo")}, &clusterv1.Cluster{ObjectMeta: inside("infra")}
-		g.Expect(d.has(t, infra) && d.has(t, cluster)).To(BeTrue())
+		g.Expect(d.Has(t, infra) && d.Has(t, cluster)).To(BeTrue())
 		g.Expect(infra.Spec.DNSDomain).To(Equal("here"))
 		g.Expect(infra.Status.Ready).To(BeTrue())
 		for _, obj := range []client.Object{infra, cluster} {
@@ -71,7 +70,7 @@ func TestClusterIsMade(t *testing.T) {
 			g, d := NewWithT(t), newShop(cluster)
 			_, err := d.reconcileCAPICluster(t.Context(), servedAt(building(false, nil), tc.host))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(d.has(t, cluster)).To(BeTrue())
+			g.Expect(d.Has(t, cluster)).To(BeTrue())
 			want := clusterv1.APIEndpoint{}
 			if tc.want != "" {
 				want = clusterv1.APIEndpoint{Host: tc.want, Port: 31443}
@@ -79,7 +78,7 @@ func TestClusterIsMade(t *testing.T) {
 			g.Expect(cluster.Spec.ControlPlaneEndpoint).To(Equal(want))
 			g.Expect(cluster.Spec.Paused).To(HaveValue(BeFalse()), "a cluster that comes this far is not paused")
 			infra := &infrav1.MaasCluster{ObjectMeta: inside("demo")}
-			g.Expect(d.has(t, infra)).To(BeTrue())
+			g.Expect(d.Has(t, infra)).To(BeTrue())
 			g.Expect(infra.Status.Ready).To(BeFalse(), "the provider writes it")
 		})
 	}
@@ -90,7 +89,7 @@ func TestClusterIsNotMade(t *testing.T) {
 		g, d := NewWithT(t), newShop()
 		_, err := d.reconcileCAPICluster(t.Context(), servedAt(none.Platform{}, "api.example"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.wrote).To(BeEmpty())
+		g.Expect(d.Wrote).To(BeEmpty())
 	})
 	for refuse, p := range map[string]*plugged{
 		"what the platform wants":      building(true, errNotNow),
@@ -100,10 +99,10 @@ func TestClusterIsNotMade(t *testing.T) {
 	} {
 		t.Run("When the server refuses "+refuse+", it should create no Cluster", func(t *testing.T) {
 			g, d := NewWithT(t), newShop()
-			d.refuse = refuse
+			d.Refuse = refuse
 			_, err := d.reconcileCAPICluster(t.Context(), servedAt(p, "api.example"))
 			g.Expect(err).To(MatchError(errNotNow))
-			g.Expect(d.has(t, &clusterv1.Cluster{ObjectMeta: inside("infra")})).To(BeFalse())
+			g.Expect(d.Has(t, &clusterv1.Cluster{ObjectMeta: inside("infra")})).To(BeFalse())
 		})
 	}
 	t.Run("When the kind of the infrastructure cluster is unknown, it should return an error that names it", func(t *testing.T) {

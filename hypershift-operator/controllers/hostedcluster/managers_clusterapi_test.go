@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -34,12 +34,12 @@ func TestWebhookCertificate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
-			d, secret := newDesk(), s.secret(naming.CAPIWebhookCert)
+			d, secret := newDesk(), s.Secret(naming.CAPIWebhookCert)
 			if tc.had != nil {
 				d = newDesk(&corev1.Secret{ObjectMeta: secret.ObjectMeta, Data: tc.had, Type: tc.kind})
 			}
 			g.Expect(d.webhookCertificate(t.Context(), s)).To(Succeed())
-			g.Expect(d.has(t, secret)).To(BeTrue())
+			g.Expect(d.Has(t, secret)).To(BeTrue())
 			g.Expect(secret.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 			g.Expect(secret.Type).To(Equal(tc.is))
 			if tc.keeps {
@@ -58,7 +58,7 @@ func TestWebhookCertificate(t *testing.T) {
 	}
 	t.Run("When the API server refuses the create, it should return an error", func(t *testing.T) {
 		d := newDesk()
-		d.refuse = "create v1.Secret"
+		d.Refuse = "create v1.Secret"
 		NewWithT(t).Expect(d.webhookCertificate(t.Context(), withScope())).To(MatchError(errNotNow))
 	})
 }
@@ -70,21 +70,21 @@ func TestClaimClusterWide(t *testing.T) {
 		fails  bool
 	}{
 		"the object is new":                                           {nil, false, false},
-		"the object belongs to the cluster":                           {map[string]string{ownerNamespace: "clusters", ownerName: "demo"}, true, false},
+		"the object belongs to the cluster":                           {map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}, true, false},
 		"an existing object has no owner":                             {nil, true, true},
-		"the object belongs to a cluster in another namespace":        {map[string]string{ownerNamespace: "others", ownerName: "demo"}, true, true},
-		"the object belongs to another cluster in the same namespace": {map[string]string{ownerNamespace: "clusters", ownerName: "other"}, true, true},
-		"a new object has the labels of another cluster":              {map[string]string{ownerNamespace: "others", ownerName: "demo"}, false, false},
+		"the object belongs to a cluster in another namespace":        {map[string]string{cluster.OwnerNamespace: "others", cluster.OwnerName: "demo"}, true, true},
+		"the object belongs to another cluster in the same namespace": {map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "other"}, true, true},
+		"a new object has the labels of another cluster":              {map[string]string{cluster.OwnerNamespace: "others", cluster.OwnerName: "demo"}, false, false},
 	} {
 		t.Run("When "+name+", it should get the cluster's labels unless another owner has it", func(t *testing.T) {
 			g, role := NewWithT(t), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
 			if tc.there {
 				role.ResourceVersion = "1"
 			}
-			err := withScope().claimClusterWide(role)
+			err := withScope().ClaimClusterWide(role)
 			g.Expect(err != nil).To(Equal(tc.fails))
 			if !tc.fails {
-				g.Expect(role.Labels).To(Equal(map[string]string{ownerNamespace: "clusters", ownerName: "demo"}))
+				g.Expect(role.Labels).To(Equal(map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestFlagsOfOlderReleases(t *testing.T) {
 	for version, want := range map[string][]bool{"4.18.9": {false, false, false}, "4.19.0": {true, false, false}, "4.20.0": {true, true, false}, "4.23.0": {true, true, true}} {
 		t.Run("When the release is "+version+", Cluster API should get only flags that it supports", func(t *testing.T) {
 			g, s := NewWithT(t), managed(t, fixture.OCPImage)
-			s.release = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift, Components: map[string]string{capiManagerTag: "capi:1"}})
+			s.Release = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift, Components: map[string]string{capiManagerTag: "capi:1"}})
 			obj, err := s.capiManager().Render(t.Context(), testReconciler().components(s))
 			g.Expect(err).NotTo(HaveOccurred())
 			args := obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Args

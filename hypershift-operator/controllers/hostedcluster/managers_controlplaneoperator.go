@@ -30,8 +30,8 @@ const controlPlaneOperatorTag = "hypershift"
 func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 	image := r.controlPlaneOperatorImage(s)
 	// A payload's own operator serves metrics to every client; this product's operator authorizes its clients.
-	payload := func(*component.Scope) bool { return s.distribution().OwnOperators }
-	product := func(*component.Scope) bool { return !s.distribution().OwnOperators }
+	payload := func(*component.Scope) bool { return s.Distribution().OwnOperators }
+	product := func(*component.Scope) bool { return !s.Distribution().OwnOperators }
 	c := &component.Component{
 		Name:      controlPlaneOperatorName,
 		Manifests: folder(controlPlaneOperatorName),
@@ -44,8 +44,8 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 					return err
 				}
 				container.Env = append(container.Env, env...)
-				if adapter, ok := s.platform.(platform.OperatorAdapter); ok && s.distribution().OwnOperators {
-					adapter.AdaptControlPlaneOperator(s.cluster(r.Settings.OperatorImage), deployment)
+				if adapter, ok := s.Platform.(platform.OperatorAdapter); ok && s.Distribution().OwnOperators {
+					adapter.AdaptControlPlaneOperator(s.ForPlatform(r.Settings.OperatorImage), deployment)
 				}
 				return nil
 			}),
@@ -65,9 +65,9 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 // image, and the product's own image for a payload without one. It is empty if the payload should contain an image but
 // does not.
 func (r *Reconciler) controlPlaneOperatorImage(s *scope) string {
-	carried, _ := s.release.ComponentImage(controlPlaneOperatorTag)
-	image := cmp.Or(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation], r.Settings.ControlPlaneOperatorImage, carried)
-	if image == "" && !s.distribution().OwnOperators {
+	carried, _ := s.Release.ComponentImage(controlPlaneOperatorTag)
+	image := cmp.Or(s.HC.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation], r.Settings.ControlPlaneOperatorImage, carried)
+	if image == "" && !s.Distribution().OwnOperators {
 		return r.Settings.OperatorImage
 	}
 	return image
@@ -81,14 +81,14 @@ func (r *Reconciler) controlPlaneOperatorArgs(s *scope) []string {
 		fmt.Sprintf("--enable-ci-debug-output=%t", r.Settings.EnableCIDebugOutput),
 	}
 	args.SetUnlessEmpty("registry-overrides", joinPairs(r.Settings.RegistryOverrides))
-	args.SetUnlessEmpty("image-overrides", s.hc.Annotations[hyperv1.ImageOverridesAnnotation])
+	args.SetUnlessEmpty("image-overrides", s.HC.Annotations[hyperv1.ImageOverridesAnnotation])
 	return args
 }
 
 // controlPlaneOperatorEnv returns the environment that every version of the payload's operator reads. Passed variables
 // come last and sorted, so that the same environment always results in the same Deployment.
 func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.EnvVar, error) {
-	mirrors, err := imageMirrors(s.hc.Spec.ImageContentSources)
+	mirrors, err := imageMirrors(s.HC.Spec.ImageContentSources)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.E
 		set("DEFAULT_SECURITY_CONTEXT_UID", s.securityUID)
 	}
 	passed := maps.Clone(r.Settings.PassedEnv)
-	if s.distribution().OwnOperators {
+	if s.Distribution().OwnOperators {
 		passed = s.withCertificateTimes(passed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(passed)) {
@@ -126,7 +126,7 @@ func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
 		{hyperv1.CertificateValidityAnnotation, "CERTIFICATE_VALIDITY", "a duration such as 8760h", isDuration},
 		{hyperv1.CertificateRenewalAnnotation, "CERTIFICATE_RENEWAL_PERCENTAGE", "a number between 0 and 1", isPart},
 	} {
-		value := s.hc.Annotations[setting.annotation]
+		value := s.HC.Annotations[setting.annotation]
 		switch {
 		case value == "":
 		case !setting.valid(value):
@@ -149,13 +149,13 @@ func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
 func (s *scope) noteWithoutEffect(what string) {
 	conditionType := string(hyperv1.ValidHostedClusterConfiguration)
 	message := hyperv1.AllIsWellMessage
-	if c, set := s.conditions[conditionType]; set {
+	if c, set := s.Conditions[conditionType]; set {
 		if c.Status != metav1.ConditionTrue {
 			return
 		}
 		message = c.Message
 	}
-	s.setCondition(condition.True(conditionType, hyperv1.AsExpectedReason, message+"; without effect: "+what))
+	s.SetCondition(condition.True(conditionType, hyperv1.AsExpectedReason, message+"; without effect: "+what))
 }
 
 func isDuration(text string) bool {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -58,24 +57,24 @@ func TestControlPlaneOperatorIsTold(t *testing.T) {
 	for image, adapted := range map[string]bool{fixture.OCPImage: true, fixture.ReleaseImage: false} {
 		t.Run("When the release is "+image+", the platform should adapt only the operator of an OpenShift release", func(t *testing.T) {
 			g, s, p := NewWithT(t), managed(t, image), &plugged{}
-			s.platform = p
+			s.Platform = p
 			deployment := operatorOf(t, testReconciler(), s)
 			g.Expect(deployment.Spec.Template.Spec.HostNetwork).To(Equal(adapted))
-			for _, seen := range p.seen {
-				g.Expect(seen).To(Equal(s.cluster(operatorImage)))
+			for _, seen := range p.Seen {
+				g.Expect(seen).To(Equal(s.ForPlatform(operatorImage)))
 			}
 		})
 	}
 	t.Run("When the release payload has no operator image, it should return an error", func(t *testing.T) {
 		g, r, s := NewWithT(t), testReconciler(), managed(t, fixture.OCPImage)
-		s.release = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{Version: "4.20.1", Distribution: releaseinfo.OpenShift})
+		s.Release = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{Version: "4.20.1", Distribution: releaseinfo.OpenShift})
 		g.Expect(r.controlPlaneOperatorImage(s)).To(BeEmpty())
 		_, err := r.controlPlaneOperator(s).Render(t.Context(), r.components(s))
 		g.Expect(err).To(MatchError(ContainSubstring("the release payload has no image for hypershift")))
 	})
 	t.Run("When a Kubernetes cluster names an operator image, it should run that image", func(t *testing.T) {
 		g, s := NewWithT(t), managed(t, fixture.ReleaseImage)
-		s.hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "mine:1"}
+		s.HC.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "mine:1"}
 		deployment := operatorOf(t, testReconciler(), s)
 		g.Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("mine:1"))
 		g.Expect(deployment.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "TOKEN_MINTER_IMAGE", Value: "mine:1"}))

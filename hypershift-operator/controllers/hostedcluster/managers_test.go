@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
-
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -66,18 +65,18 @@ func managed(t *testing.T, image string, edit ...func(*hyperv1.HostedCluster)) *
 	t.Helper()
 	s := withScope()
 	s.images = images{release: image}
-	s.release = fixture.Payloads()[image]
-	s.hc.Spec.Release.Image = image
+	s.Release = fixture.Payloads()[image]
+	s.HC.Spec.Release.Image = image
 	s.securityUID = "1001"
-	s.credentialsHash = "hash"
+	s.CredentialsHash = "hash"
 	for _, f := range edit {
-		f(s.hc)
+		f(s.HC)
 	}
-	s.platform, _ = fixture.Platforms(nil).For(s.hc.Spec.Platform.Type)
-	s.hcp = &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
-	mirrorLabels(s.hc, s.hcp)
-	mirrorAnnotations(s.hc, s.hcp)
-	if err := s.shapeControlPlane(s.hcp); err != nil {
+	s.Platform, _ = fixture.Platforms(nil).For(s.HC.Spec.Platform.Type)
+	s.HCP = &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.HC.Name}}
+	mirrorLabels(s.HC, s.HCP)
+	mirrorAnnotations(s.HC, s.HCP)
+	if err := s.shapeControlPlane(s.HCP); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -99,7 +98,7 @@ func testReconciler(mounted ...client.Object) *Reconciler {
 func (r *Reconciler) managers(t *testing.T, s *scope) []*appsv1.Deployment {
 	t.Helper()
 	components := []*component.Component{r.controlPlaneOperator(s), s.capiManager()}
-	if provider := s.platform.Provider(s.cluster(operatorImage)); provider != nil {
+	if provider := s.Platform.Provider(s.ForPlatform(operatorImage)); provider != nil {
 		components = append(components, provider)
 	}
 	var all []*appsv1.Deployment
@@ -177,7 +176,7 @@ func TestControlPlaneOperatorImage(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g, s := NewWithT(t), managed(t, tc.release)
 			if tc.annotation != "" {
-				s.hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: tc.annotation}
+				s.HC.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: tc.annotation}
 			}
 			r := &Reconciler{Settings: Settings{OperatorImage: operatorImage, ControlPlaneOperatorImage: tc.setting}}
 			g.Expect(r.controlPlaneOperatorImage(s)).To(Equal(tc.want))
@@ -188,10 +187,10 @@ func TestControlPlaneOperatorImage(t *testing.T) {
 func TestCAPIManagerImage(t *testing.T) {
 	t.Run("When the release has no Cluster API image, it should return an error unless an annotation names one", func(t *testing.T) {
 		g, r, s := NewWithT(t), testReconciler(), managed(t, fixture.ReleaseImage)
-		s.release = releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes})
+		s.Release = releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes})
 		_, err := s.capiManager().Render(t.Context(), r.components(s))
 		g.Expect(err).To(MatchError(ContainSubstring("the release payload has no image for cluster-capi-controllers")))
-		s.hc.Annotations = map[string]string{hyperv1.ClusterAPIManagerImage: "capi:1"}
+		s.HC.Annotations = map[string]string{hyperv1.ClusterAPIManagerImage: "capi:1"}
 		obj, err := s.capiManager().Render(t.Context(), r.components(s))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image).To(Equal("capi:1"))
@@ -231,34 +230,5 @@ func TestNoSecretsInPods(t *testing.T) {
 		for _, secret := range strings.Split(fixture.APIKey, ":") {
 			g.Expect(string(raw)).NotTo(ContainSubstring(": " + secret + "\n"))
 		}
-	})
-}
-
-func TestPolicies(t *testing.T) {
-	names := func(hc *hyperv1.HostedCluster) []string {
-		var all []string
-		for _, p := range (&scope{hc: hc, release: fixture.Payloads()[fixture.OCPImage]}).ingressPolicies() {
-			all = append(all, p.name)
-		}
-		return all
-	}
-	t.Run("When services are published by NodePort, the policies should allow access from everywhere", func(t *testing.T) {
-		NewWithT(t).Expect(names(fixture.HostedCluster("clusters"))).To(Equal([]string{
-			"openshift-ingress", "same-namespace", "kas", "openshift-monitoring", "nodeport-oauth",
-			"nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-ignition", "nodeport-ignition-proxy",
-		}))
-	})
-	t.Run("When services are published by Route, there should be no policies for node ports", func(t *testing.T) {
-		hc := fixture.HostedCluster("clusters")
-		for i := range hc.Spec.Services {
-			hc.Spec.Services[i].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
-		}
-		NewWithT(t).Expect(names(hc)).To(Equal([]string{"openshift-ingress", "same-namespace", "kas", "openshift-monitoring"}))
-	})
-	t.Run("When the API server has another port, the policies should allow both ports", func(t *testing.T) {
-		port := int32(7443)
-		hc := fixture.HostedCluster("clusters")
-		hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: &port}
-		NewWithT(t).Expect(apiPorts(hc)).To(Equal([]int32{6443, 7443}))
 	})
 }

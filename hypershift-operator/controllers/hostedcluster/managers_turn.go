@@ -50,7 +50,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) (ctrl.Result, erro
 	switch {
 	case running == wanted:
 		return r.endTurn(ctx, s)
-	case running == "" || wanted == "" || !ours || s.course().reached != s.release.Version() || r.turns.Take(s.key()):
+	case running == "" || wanted == "" || !ours || s.course().reached != s.Release.Version() || r.turns.Take(s.Key()):
 		return phase.Done()
 	}
 	s.waitsForTurn = r.turns.Most()
@@ -59,26 +59,26 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) (ctrl.Result, erro
 
 // endTurn ends the cluster's turn when all components of its control plane have been complete for a while.
 func (r *Reconciler) endTurn(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !r.turns.Holds(s.key()) {
+	if !r.turns.Holds(s.Key()) {
 		return phase.Done()
 	}
 	components := &hyperv1.ControlPlaneComponentList{}
-	if err := r.LiveReader.List(ctx, components, client.InNamespace(s.namespace)); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing the ControlPlaneComponents in namespace %s: %w", s.namespace, err)
+	if err := r.LiveReader.List(ctx, components, client.InNamespace(s.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the ControlPlaneComponents in namespace %s: %w", s.Namespace, err)
 	}
 	complete := true
 	for i := range components.Items {
 		c := &components.Items[i]
-		complete = complete && component.Done(c, c.Status.Version, s.hcp.Generation)
+		complete = complete && component.Done(c, c.Status.Version, s.HCP.Generation)
 	}
-	r.turns.Report(s.key(), complete)
+	r.turns.Report(s.Key(), complete)
 	return ctrl.Result{RequeueAfter: turns.Look}, nil
 }
 
 // runningControlPlaneOperator returns the image of the cluster's control-plane-operator; empty if there is none.
 func (r *Reconciler) runningControlPlaneOperator(ctx context.Context, s *scope) (string, error) {
 	deployment := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: s.namespace, Name: controlPlaneOperatorName}
+	key := client.ObjectKey{Namespace: s.Namespace, Name: controlPlaneOperatorName}
 	if err := r.Client.Get(ctx, key, deployment); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return "", nil

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -112,13 +111,13 @@ func TestPlatformMonitoring(t *testing.T) {
 		NewWithT(t).Expect(c.Update(t.Context(), namespace)).To(Succeed())
 		s.mustPass()
 		NewWithT(t).Expect(label()).To(Equal("true"))
-		NewWithT(t).Expect(s.missing(binding, platformMonitoringBinding)).To(BeTrue())
+		NewWithT(t).Expect(s.missing(binding, "openshift-prometheus")).To(BeTrue())
 	})
 	t.Run("When platform monitoring is enabled, OpenShift's Prometheus should get access", func(t *testing.T) {
 		s.Settings.PlatformMonitoring = true
 		s.mustPass()
 		NewWithT(t).Expect(label()).To(Equal("true"))
-		s.get(binding, platformMonitoringBinding)
+		s.get(binding, "openshift-prometheus")
 		NewWithT(t).Expect(binding.Subjects).To(Equal([]rbacv1.Subject{rights.PlatformPrometheus()}))
 		reader := fixture.As(t, "system:serviceaccount:openshift-monitoring:prometheus-k8s")
 		NewWithT(t).Eventually(func() error {
@@ -130,6 +129,6 @@ func TestPlatformMonitoring(t *testing.T) {
 		s.Settings.PlatformMonitoring = false
 		s.mustPass()
 		NewWithT(t).Expect(label()).To(BeEmpty())
-		NewWithT(t).Expect(s.missing(binding, platformMonitoringBinding)).To(BeTrue())
+		NewWithT(t).Expect(s.missing(binding, "openshift-prometheus")).To(BeTrue())
 	})
 }

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
-
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/rbac"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/distributions"
@@ -304,7 +304,7 @@ func TestConfigOperatorEvents(t *testing.T) {
 	hc.Spec.Release.Image = fixture.OCPImage
 	fixture.Create(t, c, append(fixture.Inputs(s.namespace), hc)...)
 	s.mustPass()
-	for _, name := range []string{"hosted-cluster-config", configOperatorName} {
+	for _, name := range []string{"hosted-cluster-config", rbac.ConfigOperator} {
 		configOperatorWrites(t, s, name)
 	}
 }

@@ -9,53 +9,25 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/pause"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 func pauseOf(_ context.Context, s *scope) (pause.State, error) {
-	return pause.Until(s.hc.Spec.PausedUntil, s.now), nil
+	return pause.Until(s.HC.Spec.PausedUntil, s.Now), nil
 }
 
 // reconcilePause propagates the start or end of a pause to the control plane and to Cluster API. It runs first, so that
 // no outage prevents a pause.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, errors.Join(
-		r.patchControlPlane(ctx, s, func() { s.hcp.Spec.PausedUntil = s.hc.Spec.PausedUntil }),
-		r.pauseCluster(ctx, s, pause.Until(s.hc.Spec.PausedUntil, s.now).Paused),
+		s.PatchControlPlane(ctx, r.Client, func() { s.HCP.Spec.PausedUntil = s.HC.Spec.PausedUntil }),
+		s.PauseMachines(ctx, r.Client, pause.Until(s.HC.Spec.PausedUntil, s.Now).Paused),
 	)
-}
-
-// patchControlPlane patches the HostedControlPlane if it exists.
-func (r *Reconciler) patchControlPlane(ctx context.Context, s *scope, mutate func()) error {
-	if s.hcp == nil {
-		return nil
-	}
-	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, s.hcp, mutate))
-}
-
-// pauseCluster pauses or resumes the Cluster API Cluster if it exists.
-func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) error {
-	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil
-		}
-		return fmt.Errorf("reading Cluster %s: %w", client.ObjectKeyFromObject(cluster), err)
-	}
-	if ptr.Deref(cluster.Spec.Paused, false) == paused {
-		return nil
-	}
-	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) }))
 }
 
 // reconciliationActive reports whether the cluster is paused. Its message also reports whether the control plane waits

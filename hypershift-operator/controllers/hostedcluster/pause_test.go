@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
@@ -35,16 +34,16 @@ func TestHandedPause(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo-1"}, Spec: clusterv1.ClusterSpec{Paused: test.capi}}
 			hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
 			d := newDesk(cluster, hcp)
-			s := withScope(func(s *scope) { s.hc.Spec.InfraID, s.hc.Spec.PausedUntil = "demo-1", test.until })
-			s.hcp = &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
-			g.Expect(d.has(t, s.hcp)).To(BeTrue())
+			s := withScope(func(s *scope) { s.HC.Spec.InfraID, s.HC.Spec.PausedUntil = "demo-1", test.until })
+			s.HCP = &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
+			g.Expect(d.Has(t, s.HCP)).To(BeTrue())
 			state, err := pauseOf(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(state.Paused).To(Equal(test.paused))
 			_, err = d.reconcilePause(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(d.wrote).To(Equal(test.writes))
-			g.Expect(d.has(t, cluster) && d.has(t, hcp)).To(BeTrue())
+			g.Expect(d.Wrote).To(Equal(test.writes))
+			g.Expect(d.Has(t, cluster) && d.Has(t, hcp)).To(BeTrue())
 			g.Expect(ptr.Deref(cluster.Spec.Paused, false)).To(Equal(test.paused))
 			g.Expect(hcp.Spec.PausedUntil).To(Equal(test.until))
 		})
@@ -67,13 +66,13 @@ func TestPauseMeetsRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(test.objects...)
-			d.refuse = test.refuse
+			d.Refuse = test.refuse
 			s := withScope(func(s *scope) {
-				s.hc.Spec.InfraID, s.hc.Spec.PausedUntil, s.hcp = "demo-1", ptr.To("true"), hcp.DeepCopy()
+				s.HC.Spec.InfraID, s.HC.Spec.PausedUntil, s.HCP = "demo-1", ptr.To("true"), hcp.DeepCopy()
 			})
 			_, err := d.reconcilePause(t.Context(), s)
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
-			NewWithT(t).Expect(d.wrote).To(Equal(test.writes))
+			NewWithT(t).Expect(d.Wrote).To(Equal(test.writes))
 		})
 	}
 	t.Run("When there is no control plane yet, it should return no error", func(t *testing.T) {

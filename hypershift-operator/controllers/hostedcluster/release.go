@@ -56,7 +56,7 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if s.images = wanted; wanted.release == "" {
-		s.images = imagesOf(s.hcp)
+		s.images = imagesOf(s.HCP)
 	}
 	if s.images.release == "" {
 		return result, phase.ErrStop
@@ -68,10 +68,10 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 func (r *Reconciler) readPayload(ctx context.Context, s *scope) (ctrl.Result, error) {
 	payload, err := r.lookup(ctx, s, s.images.running())
 	if err != nil {
-		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
+		s.Reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
 	}
-	s.release = payload
+	s.Release = payload
 	return ctrl.Result{}, r.reportUpgradeable(ctx, s)
 }
 
@@ -79,14 +79,14 @@ func (r *Reconciler) readPayload(ctx context.Context, s *scope) (ctrl.Result, er
 func (r *Reconciler) validateRelease(ctx context.Context, s *scope) (images, ctrl.Result, error) {
 	wanted, err := r.resolve(ctx, s)
 	if err != nil {
-		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
+		s.Reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
 		return images{}, ctrl.Result{RequeueAfter: releaseRetry}, nil
 	}
 	if err := s.versionFault(wanted); err != nil {
-		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
+		s.Reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
 		return images{}, ctrl.Result{}, nil
 	}
-	s.accept(hyperv1.ValidReleaseImage)
+	s.Accept(hyperv1.ValidReleaseImage)
 	if s.upgradeBlocked, err = r.upgradeBlocked(ctx, s, wanted); err != nil || s.upgradeBlocked != "" {
 		return images{}, ctrl.Result{}, err
 	}
@@ -95,13 +95,13 @@ func (r *Reconciler) validateRelease(ctx context.Context, s *scope) (images, ctr
 
 // resolve reads the payloads in the spec.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) (images, error) {
-	wanted := images{releaseSource: s.hc.Spec.Release.Image}
+	wanted := images{releaseSource: s.HC.Spec.Release.Image}
 	var err error
 	if s.wanted, wanted.release, err = r.take(ctx, s, wanted.releaseSource); err != nil {
 		return images{}, err
 	}
 	s.wantedControlPlane = s.wanted
-	if own := s.hc.Spec.ControlPlaneRelease; own != nil && own.Image != "" {
+	if own := s.HC.Spec.ControlPlaneRelease; own != nil && own.Image != "" {
 		wanted.controlPlaneSource = own.Image
 		s.wantedControlPlane, wanted.controlPlane, err = r.take(ctx, s, own.Image)
 	}
@@ -112,7 +112,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) (images, error) {
 // its digest on first use, because the tag may point to another image later, when a machine is installed. The operators
 // of an OpenShift payload get the user's original pull spec, because they compare it with what they report.
 func (r *Reconciler) take(ctx context.Context, s *scope, image string) (*releaseinfo.ReleaseImage, string, error) {
-	if taken, ok := release.Taken(s.hcp, image); ok {
+	if taken, ok := release.Taken(s.HCP, image); ok {
 		payload, err := r.lookup(ctx, s, taken)
 		return payload, taken, err
 	}
@@ -131,5 +131,5 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope, image string) (*relea
 }
 
 func (s *scope) registryAccess() release.Access {
-	return release.Access{PullSecret: s.pullSecret, TrustBundle: s.trustBundle, Mirrors: s.hc.Spec.ImageContentSources}
+	return release.Access{PullSecret: s.inputs.PullSecret, TrustBundle: s.inputs.TrustBundle, Mirrors: s.HC.Spec.ImageContentSources}
 }

@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -76,7 +77,7 @@ func TestPoolsTooOld(t *testing.T) {
 // message would be rewritten each time.
 func TestPoolsTooOldInOrder(t *testing.T) {
 	d := shop(poolAt("a", "demo", "1.31.0"), poolAt("b", "demo", "1.31.0"))
-	d.Client = interceptor.NewClient(d.server, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	d.Client = interceptor.NewClient(d.Direct, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		err := c.List(ctx, list, opts...)
 		slices.Reverse(list.(*hyperv1.NodePoolList).Items)
 		return err
@@ -105,12 +106,12 @@ func TestReportUpgradeable(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			s := wanting("", "", func(s *scope) {
-				if s.release = fixture.Payloads()[test.image]; test.reported != "" {
+				if s.Release = fixture.Payloads()[test.image]; test.reported != "" {
 					reporting(is("ClusterVersionUpgradeable", test.reported, "R", ""))(s)
 				}
 			})
 			NewWithT(t).Expect(shop(test.pool).reportUpgradeable(t.Context(), s)).To(Succeed())
-			c, said := s.conditions["ClusterVersionUpgradeable"]
+			c, said := s.Conditions["ClusterVersionUpgradeable"]
 			NewWithT(t).Expect(said).To(Equal(test.said))
 			if said {
 				NewWithT(t).Expect(c).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "NodesTooOld"), HaveField("Message", ContainSubstring("1.37.0 in the NodePools a (1.33.0)"))))
@@ -123,18 +124,18 @@ func TestReportUpgradeable(t *testing.T) {
 func TestVersionFaults(t *testing.T) {
 	begun136 := func(s *scope) {
 		at135(s)
-		s.hcp.Status.ControlPlaneVersion.History = append([]hyperv1.ControlPlaneUpdateHistory{{Version: "1.36.0", State: configv1.PartialUpdate}}, s.hcp.Status.ControlPlaneVersion.History...)
+		s.HCP.Status.ControlPlaneVersion.History = append([]hyperv1.ControlPlaneUpdateHistory{{Version: "1.36.0", State: configv1.PartialUpdate}}, s.HCP.Status.ControlPlaneVersion.History...)
 	}
 	at134 := func(s *scope) {
 		at135(s)
-		s.hcp.Spec.ReleaseImage, s.hcp.Status.ControlPlaneVersion.History[0].Version = pinned("1.34.0"), "1.34.0"
+		s.HCP.Spec.ReleaseImage, s.HCP.Status.ControlPlaneVersion.History[0].Version = pinned("1.34.0"), "1.34.0"
 	}
 	nodesAt := func(version string) func(*scope) {
-		return func(s *scope) { s.hc.Status.Version = guestHistory(went(version, configv1.CompletedUpdate)) }
+		return func(s *scope) { s.HC.Status.Version = guestHistory(went(version, configv1.CompletedUpdate)) }
 	}
 	skipped := func(s *scope) {
 		at135(s)
-		annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
+		cluster.Annotate(s.HC, hyperv1.SkipReleaseImageValidation, "true")
 	}
 	for name, test := range map[string]struct {
 		image, own string
@@ -168,14 +169,14 @@ func TestVersionFaults(t *testing.T) {
 		})
 	}
 	t.Run("When the release does not change, the version reached before should not be an error", func(t *testing.T) {
-		s := wanting(tagged("1.36.0"), "", at134, func(s *scope) { s.hcp.Spec.ReleaseImage = pinned("1.36.0") })
+		s := wanting(tagged("1.36.0"), "", at134, func(s *scope) { s.HCP.Spec.ReleaseImage = pinned("1.36.0") })
 		wanted, err := shop().resolve(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(s.versionFault(wanted)).To(Succeed())
 	})
 	t.Run("When OpenShift has started an upgrade, it should allow going back to the completed version", func(t *testing.T) {
 		s := wanting(fixture.OCPImage, "", reporting(), func(s *scope) {
-			s.hcp.Status.VersionStatus = guestHistory(went("4.21.0", configv1.PartialUpdate), went("4.20.1", configv1.CompletedUpdate))
+			s.HCP.Status.VersionStatus = guestHistory(went("4.21.0", configv1.PartialUpdate), went("4.20.1", configv1.CompletedUpdate))
 		})
 		wanted, err := shop().resolve(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -187,11 +188,11 @@ func TestVersionFaults(t *testing.T) {
 func TestBlockedUpgrade(t *testing.T) {
 	old := poolAt("a", "demo", "1.32.0")
 	small := func(s *scope) {
-		s.hcp.Status.Conditions = append(s.hcp.Status.Conditions, is("ClusterVersionUpgradeable", "False", "R", "etcd is small."))
+		s.HCP.Status.Conditions = append(s.HCP.Status.Conditions, is("ClusterVersionUpgradeable", "False", "R", "etcd is small."))
 	}
-	forced := func(s *scope) { annotate(s.hc, hyperv1.ForceUpgradeToAnnotation, tagged("1.36.0")) }
+	forced := func(s *scope) { cluster.Annotate(s.HC, hyperv1.ForceUpgradeToAnnotation, tagged("1.36.0")) }
 	begun := func(s *scope) {
-		s.hcp.Status.ControlPlaneVersion.History = append([]hyperv1.ControlPlaneUpdateHistory{{Version: "1.36.0", State: configv1.PartialUpdate}}, s.hcp.Status.ControlPlaneVersion.History...)
+		s.HCP.Status.ControlPlaneVersion.History = append([]hyperv1.ControlPlaneUpdateHistory{{Version: "1.36.0", State: configv1.PartialUpdate}}, s.HCP.Status.ControlPlaneVersion.History...)
 	}
 	for name, test := range map[string]struct {
 		image, own string

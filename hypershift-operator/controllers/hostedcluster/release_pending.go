@@ -17,13 +17,13 @@ import (
 // the same reconcile. It is empty if the control plane reports it completely.
 func (s *scope) pending() string {
 	switch {
-	case s.hcp == nil, !s.hc.DeletionTimestamp.IsZero():
+	case s.HCP == nil, !s.HC.DeletionTimestamp.IsZero():
 		return ""
-	case s.release == nil:
+	case s.Release == nil:
 		return s.untaken()
 	}
-	status := s.hcp.Status
-	if why := s.unreported(status.ControlPlaneVersion.Desired, s.images.running(), s.release); why != "" || status.VersionStatus == nil {
+	status := s.HCP.Status
+	if why := s.unreported(status.ControlPlaneVersion.Desired, s.images.running(), s.Release); why != "" || status.VersionStatus == nil {
 		return why
 	}
 	return s.unreported(status.VersionStatus.Desired, s.images.release, s.wanted)
@@ -45,8 +45,8 @@ func (s *scope) unreported(reported configv1.Release, image string, payload *rel
 // untaken returns a message if the spec names a release that the control plane does not have, because this reconcile
 // stopped before.
 func (s *scope) untaken() string {
-	for _, wanted := range []string{s.hc.Spec.Release.Image, s.controlPlaneSource()} {
-		if _, taken := release.Taken(s.hcp, wanted); wanted != "" && !taken {
+	for _, wanted := range []string{s.HC.Spec.Release.Image, s.controlPlaneSource()} {
+		if _, taken := release.Taken(s.HCP, wanted); wanted != "" && !taken {
 			return fmt.Sprintf("Release %s is not rolled out yet; see the conditions %s and %s",
 				wanted, hyperv1.ReconciliationActive, hyperv1.ReconciliationSucceeded)
 		}
@@ -56,7 +56,7 @@ func (s *scope) untaken() string {
 
 // controlPlaneSource returns the image of spec.controlPlaneRelease; empty if it is not set.
 func (s *scope) controlPlaneSource() string {
-	if own := s.hc.Spec.ControlPlaneRelease; own != nil {
+	if own := s.HC.Spec.ControlPlaneRelease; own != nil {
 		return own.Image
 	}
 	return ""

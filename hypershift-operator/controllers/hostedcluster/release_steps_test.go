@@ -13,6 +13,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -57,14 +58,14 @@ func TestCourse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for where, s := range map[string]*scope{
 				"of the control plane": withScope(reporting(), func(s *scope) {
-					s.hcp.Status.ControlPlaneVersion.History, s.hcp.Status.VersionStatus = test.own, test.guest
+					s.HCP.Status.ControlPlaneVersion.History, s.HCP.Status.VersionStatus = test.own, test.guest
 				}),
 				"of a control plane that is gone": withScope(func(s *scope) {
-					s.hc.Status.ControlPlaneVersion.History, s.hc.Status.Version = test.own, test.guest
+					s.HC.Status.ControlPlaneVersion.History, s.HC.Status.Version = test.own, test.guest
 				}),
 			} {
 				if test.available {
-					annotate(s.hc, hyperv1.HasBeenAvailableAnnotation, "true")
+					cluster.Annotate(s.HC, hyperv1.HasBeenAvailableAnnotation, "true")
 				}
 				got := s.course()
 				if diff := cmp.Diff(test.want, versions{got.reached, got.started}); diff != "" {
@@ -82,17 +83,17 @@ func TestPending(t *testing.T) {
 	at := func(version, image string) configv1.Release { return configv1.Release{Version: version, Image: image} }
 	running := func(release *releaseinfo.ReleaseImage, image string, reported, guest configv1.Release) func(*scope) {
 		return func(s *scope) {
-			s.release, s.wanted, s.images = release, release, images{release: image}
-			s.hcp.Status.ControlPlaneVersion.Desired = reported
-			s.hcp.Status.VersionStatus = &hyperv1.ClusterVersionStatus{Desired: guest}
+			s.Release, s.wanted, s.images = release, release, images{release: image}
+			s.HCP.Status.ControlPlaneVersion.Desired = reported
+			s.HCP.Status.VersionStatus = &hyperv1.ClusterVersionStatus{Desired: guest}
 		}
 	}
 	taken := func(source, own string) func(*scope) {
 		return func(s *scope) {
-			s.hcp.Spec.ReleaseImage = "registry.example/release@sha256:1"
-			annotate(s.hcp, hyperv1.ReleaseImageSourceAnnotation, source)
+			s.HCP.Spec.ReleaseImage = "registry.example/release@sha256:1"
+			cluster.Annotate(s.HCP, hyperv1.ReleaseImageSourceAnnotation, source)
 			if own != "" {
-				s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
+				s.HC.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
 			}
 		}
 	}
@@ -104,17 +105,17 @@ func TestPending(t *testing.T) {
 		"nothing is reported yet":                           {running(ours, "a", at("", ""), at("", "")), ""},
 		"the control plane reports another version":         {running(ours, "a", at("1.35.0", "a"), at("1.36.3", "a")), "Rolling out 1.36.3 (a)"},
 		"the nodes report another version":                  {running(ours, "a", at("1.36.3", "a"), at("1.35.0", "a")), "Rolling out 1.36.3 (a)"},
-		"the guest reports no version of its own":           {func(s *scope) { running(ours, "a", at("1.36.3", "a"), at("", ""))(s); s.hcp.Status.VersionStatus = nil }, ""},
+		"the guest reports no version of its own":           {func(s *scope) { running(ours, "a", at("1.36.3", "a"), at("", ""))(s); s.HCP.Status.VersionStatus = nil }, ""},
 		"a Kubernetes release is identified by its image":   {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
 		"an OpenShift payload is identified by its version": {running(openshift, "b", at("4.20.1", "a"), at("4.20.1", "a")), ""},
 		"the desired release is resolved":                   {taken(fixture.ReleaseImage, ""), ""},
 		"the desired release is not resolved":               {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not rolled out yet"},
 		"controlPlaneRelease is not resolved":               {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not rolled out yet"},
-		"the cluster is being deleted": {func(s *scope) {
+		"the cluster is being deleted, Available should be False": {func(s *scope) {
 			taken("registry.example/other", "")(s)
-			s.hc.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+			s.HC.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		}, ""},
-		"there is no control plane": {func(s *scope) { s.hcp = nil }, ""},
+		"there is no control plane, it should not be blocked": {func(s *scope) { s.HCP = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := withScope(reporting(), test.change).pending()
@@ -129,7 +130,7 @@ func TestPending(t *testing.T) {
 
 func TestProgressing(t *testing.T) {
 	payload := fixture.Payloads()[fixture.ReleaseImage]
-	current := func(s *scope) { s.release, s.wanted, s.images = payload, payload, images{release: "a"} }
+	current := func(s *scope) { s.Release, s.wanted, s.images = payload, payload, images{release: "a"} }
 	for name, test := range map[string]struct {
 		change  func(*scope)
 		version *hyperv1.ClusterVersionStatus
@@ -144,11 +145,11 @@ func TestProgressing(t *testing.T) {
 			guestHistory(went("1.36.3", configv1.CompletedUpdate)), "True/Blocked: nodes are too old"},
 		"the platform is not served": {func(s *scope) {
 			current(s)
-			s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, "no CRDs")
+			s.Reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, "no CRDs")
 		}, guestHistory(went("1.36.3", configv1.CompletedUpdate)), "True/Blocked: no CRDs"},
 		"the upgrade has not started yet": {func(s *scope) {
 			current(s)
-			s.hcp.Status.ControlPlaneVersion.Desired = configv1.Release{Version: "1.35.0", Image: "old"}
+			s.HCP.Status.ControlPlaneVersion.Desired = configv1.Release{Version: "1.35.0", Image: "old"}
 		}, guestHistory(went("1.35.0", configv1.CompletedUpdate)), "True/Progressing: Rolling out 1.36.3 (a)"},
 	} {
 		t.Run(name, func(t *testing.T) {

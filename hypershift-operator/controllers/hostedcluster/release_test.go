@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/phase"
@@ -34,10 +35,10 @@ func shop(objects ...client.Object) *desk {
 // wanting returns a scope of a cluster with a desired release and a pull secret for registries.
 func wanting(image, own string, mutate ...func(*scope)) *scope {
 	return withScope(append([]func(*scope){func(s *scope) {
-		s.pullSecret = []byte("{}")
-		s.hc.Spec.Release.Image = image
+		s.inputs.PullSecret = []byte("{}")
+		s.HC.Spec.Release.Image = image
 		if own != "" {
-			s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
+			s.HC.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
 		}
 	}}, mutate...)...)
 }
@@ -45,15 +46,15 @@ func wanting(image, own string, mutate ...func(*scope)) *scope {
 // at135 sets a control plane that has completed 1.35.0.
 func at135(s *scope) {
 	reporting()(s)
-	s.hcp.Spec.ReleaseImage = pinned("1.35.0")
-	annotate(s.hcp, hyperv1.ReleaseImageSourceAnnotation, tagged("1.35.0"))
-	s.hcp.Status.ControlPlaneVersion.History = []hyperv1.ControlPlaneUpdateHistory{{Version: "1.35.0", State: configv1.CompletedUpdate}}
+	s.HCP.Spec.ReleaseImage = pinned("1.35.0")
+	cluster.Annotate(s.HCP, hyperv1.ReleaseImageSourceAnnotation, tagged("1.35.0"))
+	s.HCP.Status.ControlPlaneVersion.History = []hyperv1.ControlPlaneUpdateHistory{{Version: "1.35.0", State: configv1.CompletedUpdate}}
 }
 
 func TestNamedReleases(t *testing.T) {
 	current := images{release: pinned("1.35.0"), releaseSource: tagged("1.35.0")}
 	notUpgradeable := func(s *scope) {
-		s.hcp.Status.Conditions = append(s.hcp.Status.Conditions, is("ClusterVersionUpgradeable", "False", "R", "etcd is small."))
+		s.HCP.Status.Conditions = append(s.HCP.Status.Conditions, is("ClusterVersionUpgradeable", "False", "R", "etcd is small."))
 	}
 	for name, test := range map[string]struct {
 		scope   *scope
@@ -66,7 +67,7 @@ func TestNamedReleases(t *testing.T) {
 		"a new cluster requests one release, it should pin the release": {wanting(tagged("1.36.0"), ""), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
 		"a new cluster requests two releases, it should pin both": {wanting(tagged("1.35.0"), tagged("1.36.0")),
 			images{release: pinned("1.35.0"), releaseSource: tagged("1.35.0"), controlPlane: pinned("1.36.0"), controlPlaneSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"the control plane release is empty, it should pin the release of the nodes":                             {wanting(tagged("1.36.0"), "", func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"the control plane release is empty, it should pin the release of the nodes":                             {wanting(tagged("1.36.0"), "", func(s *scope) { s.HC.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
 		"the release is OpenShift, it should keep the pull spec":                                                 {wanting(fixture.OCPImage, ""), images{release: fixture.OCPImage, releaseSource: fixture.OCPImage}, "True/AsExpected", 0, false, false},
 		"the release does not exist, it should stop and retry":                                                   {wanting(tagged("1.99.0"), ""), images{}, "False/InvalidImage", 20 * time.Second, true, false},
 		"the control plane release does not exist, it should stop and retry":                                     {wanting(tagged("1.36.0"), tagged("1.99.0")), images{}, "False/InvalidImage", 20 * time.Second, true, false},
@@ -84,14 +85,14 @@ func TestNamedReleases(t *testing.T) {
 			if diff := cmp.Diff(test.want, s.images, cmp.AllowUnexported(images{})); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			c := s.conditions["ValidReleaseImage"]
+			c := s.Conditions["ValidReleaseImage"]
 			g.Expect(string(c.Status) + "/" + c.Reason).To(Equal(test.finds))
 			g.Expect(s.upgradeBlocked != "").To(Equal(test.blocked))
 		})
 	}
 	t.Run("When the NodePools cannot be listed, it should return an error and set no images", func(t *testing.T) {
 		d, s := shop(), wanting(tagged("1.36.0"), "", at135)
-		d.refuse = "list v1beta1.NodePoolList"
+		d.Refuse = "list v1beta1.NodePoolList"
 		_, err := d.reconcileRelease(t.Context(), s)
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
 		NewWithT(t).Expect(s.images).To(Equal(images{}))
@@ -153,8 +154,8 @@ func TestImagesOf(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			if test.sources != nil {
-				annotate(test.hcp, hyperv1.ReleaseImageSourceAnnotation, test.sources[0])
-				annotate(test.hcp, hyperv1.ControlPlaneReleaseImageSourceAnnotation, test.sources[1])
+				cluster.Annotate(test.hcp, hyperv1.ReleaseImageSourceAnnotation, test.sources[0])
+				cluster.Annotate(test.hcp, hyperv1.ControlPlaneReleaseImageSourceAnnotation, test.sources[1])
 			}
 			if diff := cmp.Diff(test.want, imagesOf(test.hcp), cmp.AllowUnexported(images{})); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
@@ -170,20 +171,20 @@ func TestReadPayload(t *testing.T) {
 		result, err := shop().readPayload(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(result).To(BeZero())
-		NewWithT(t).Expect(s.release.Version()).To(Equal("1.36.0"))
-		NewWithT(t).Expect(s.conditions).To(BeEmpty())
+		NewWithT(t).Expect(s.Release.Version()).To(Equal("1.36.0"))
+		NewWithT(t).Expect(s.Conditions).To(BeEmpty())
 	})
 	t.Run("When the payload does not exist, it should set the condition to false and retry", func(t *testing.T) {
 		s := wanting("", "", func(s *scope) { s.images = images{release: tagged("1.99.0")} })
 		result, err := shop().readPayload(t.Context(), s)
 		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
 		NewWithT(t).Expect(result.RequeueAfter).To(Equal(20 * time.Second))
-		NewWithT(t).Expect(s.conditions["ValidReleaseImage"]).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "InvalidImage")))
+		NewWithT(t).Expect(s.Conditions["ValidReleaseImage"]).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "InvalidImage")))
 	})
 	t.Run("When the NodePools cannot be listed, it should return an error", func(t *testing.T) {
 		s := wanting("", "", reporting(is("ClusterVersionUpgradeable", "True", "R", "")), func(s *scope) { s.images = images{release: tagged("1.35.0")} })
 		d := shop()
-		d.refuse = "list v1beta1.NodePoolList"
+		d.Refuse = "list v1beta1.NodePoolList"
 		_, err := d.readPayload(t.Context(), s)
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
 	})
@@ -191,10 +192,10 @@ func TestReadPayload(t *testing.T) {
 
 func TestRegistryAccess(t *testing.T) {
 	s := withScope(func(s *scope) {
-		s.pullSecret, s.trustBundle = []byte("p"), []byte("t")
-		s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}
+		s.inputs.PullSecret, s.inputs.TrustBundle = []byte("p"), []byte("t")
+		s.HC.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}
 	})
-	want := release.Access{PullSecret: []byte("p"), TrustBundle: []byte("t"), Mirrors: s.hc.Spec.ImageContentSources}
+	want := release.Access{PullSecret: []byte("p"), TrustBundle: []byte("t"), Mirrors: s.HC.Spec.ImageContentSources}
 	if diff := cmp.Diff(want, s.registryAccess()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

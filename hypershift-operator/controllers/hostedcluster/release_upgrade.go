@@ -36,10 +36,10 @@ type course struct {
 // course reads the upgrade history of the control plane. Older operators record it only in the version status of the
 // guest.
 func (s *scope) course() course {
-	if s.hcp == nil {
-		return s.standing(s.hc.Status.ControlPlaneVersion.History, s.hc.Status.Version)
+	if s.HCP == nil {
+		return s.standing(s.HC.Status.ControlPlaneVersion.History, s.HC.Status.Version)
 	}
-	return s.standing(s.hcp.Status.ControlPlaneVersion.History, firstStatus(s.hcp.Status.VersionStatus, s.hc.Status.Version))
+	return s.standing(s.HCP.Status.ControlPlaneVersion.History, firstStatus(s.HCP.Status.VersionStatus, s.HC.Status.Version))
 }
 
 func firstStatus(all ...*hyperv1.ClusterVersionStatus) *hyperv1.ClusterVersionStatus {
@@ -61,7 +61,7 @@ func (s *scope) standing(own []hyperv1.ControlPlaneUpdateHistory, guest *hyperv1
 			c.pass(entry.State, entry.Version)
 		}
 	}
-	if c.reached == "" && s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] != "true" {
+	if c.reached == "" && s.HC.Annotations[hyperv1.HasBeenAvailableAnnotation] != "true" {
 		return course{}
 	}
 	c.reached = cmp.Or(c.reached, c.started)
@@ -79,7 +79,7 @@ func (c *course) pass(state configv1.UpdateState, version string) {
 // versionFault returns an error if the control plane can never upgrade from its current version to the desired
 // releases.
 func (s *scope) versionFault(wanted images) error {
-	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
+	if s.HC.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
 		return nil
 	}
 	at := s.course()
@@ -106,7 +106,7 @@ func (s *scope) nodeReleaseFault() error {
 		return fmt.Errorf("spec.controlPlaneRelease.image is a release of %s and spec.release.image one of %s: use the same distribution",
 			s.wantedControlPlane.Distribution(), s.wanted.Distribution())
 	}
-	fault := releaseversion.Supported(s.wanted, completedVersion(s.hc.Status.Version))
+	fault := releaseversion.Supported(s.wanted, completedVersion(s.HC.Status.Version))
 	if to := s.wantedControlPlane.Version(); fault == nil && releaseversion.Newer(s.wanted.Version(), to) != nil {
 		fault = fmt.Errorf("version %s is newer than the %s of spec.controlPlaneRelease.image: raise that first", s.wanted.Version(), to)
 	}
@@ -118,7 +118,7 @@ func (s *scope) nodeReleaseFault() error {
 
 // moves reports whether the control plane would change its release.
 func (s *scope) moves(wanted images) bool {
-	return imagesOf(s.hcp).running() != wanted.running()
+	return imagesOf(s.HCP).running() != wanted.running()
 }
 
 // releaseField returns the name of the field that sets the control plane's release.
@@ -134,7 +134,7 @@ func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images
 	at, to := s.course(), s.wantedControlPlane.Version()
 	source := cmp.Or(wanted.controlPlaneSource, wanted.releaseSource)
 	switch {
-	case s.hcp == nil, !s.moves(wanted), at.reached == "", s.hc.Annotations[hyperv1.ForceUpgradeToAnnotation] == source:
+	case s.HCP == nil, !s.moves(wanted), at.reached == "", s.HC.Annotations[hyperv1.ForceUpgradeToAnnotation] == source:
 		return "", nil
 	case releaseversion.SameMinor(at.reached, to), releaseversion.SameMinor(at.started, to):
 		return "", nil
@@ -152,7 +152,7 @@ func (r *Reconciler) whyNotNow(ctx context.Context, s *scope, to string) (string
 	if err != nil || pools != "" {
 		return pools, err
 	}
-	upgradeable := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
+	upgradeable := condition.Copy(s.HCP.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
 	if upgradeable.Status != "False" {
 		return "", nil
 	}
@@ -162,13 +162,13 @@ func (r *Reconciler) whyNotNow(ctx context.Context, s *scope, to string) (string
 // tooOld returns the pools whose nodes would be too old for a control plane of version to; empty if there are none.
 func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distributions.Traits, to string) (string, error) {
 	pools := &hyperv1.NodePoolList{}
-	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
+	if err := r.Client.List(ctx, pools, client.InNamespace(s.HC.Namespace)); err != nil {
 		return "", fmt.Errorf("listing NodePools: %w", err)
 	}
 	var names []string
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		if pool.Spec.ClusterName != s.hc.Name {
+		if pool.Spec.ClusterName != s.HC.Name {
 			continue
 		}
 		oldest := oldestNode(pool, distribution)
@@ -202,7 +202,7 @@ func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) strin
 // firstVersion returns the version of the first nodes of a pool without nodes, because its machines may be created at
 // any moment. It is empty if the release cannot be read; the pool then reports that and creates no machines.
 func (r *Reconciler) firstVersion(ctx context.Context, s *scope, pool *hyperv1.NodePool) string {
-	payload, err := r.lookup(ctx, s, release.OfPool(pool, s.hcp))
+	payload, err := r.lookup(ctx, s, release.OfPool(pool, s.HCP))
 	if err != nil {
 		return ""
 	}
@@ -212,16 +212,16 @@ func (r *Reconciler) firstVersion(ctx context.Context, s *scope, pool *hyperv1.N
 // reportUpgradeable reports that the nodes of a Kubernetes control plane block the next minor version, before a user
 // requests the upgrade. For OpenShift, the payload's own operators report this.
 func (r *Reconciler) reportUpgradeable(ctx context.Context, s *scope) error {
-	if s.hcp == nil || s.distribution().OwnOperators {
+	if s.HCP == nil || s.Distribution().OwnOperators {
 		return nil
 	}
-	reported := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
+	reported := condition.Copy(s.HCP.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
 	if reported.Status != "True" {
 		return nil
 	}
-	pools, err := r.tooOld(ctx, s, s.distribution(), releaseversion.NextMinor(s.release.Version()))
+	pools, err := r.tooOld(ctx, s, s.Distribution(), releaseversion.NextMinor(s.Release.Version()))
 	if pools != "" {
-		s.reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "After the next minor version "+pools)
+		s.Reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "After the next minor version "+pools)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
@@ -21,16 +22,16 @@ const secondOperator = "io.openshift.hypershift.control-plane-operator.v2-isdefa
 // restartWithCertificate restarts the pods of a control plane when the API server's serving certificate changes, if its
 // operator does not do that. It only records the first certificate that it observes.
 func (r *Reconciler) restartWithCertificate(ctx context.Context, s *scope) (ctrl.Result, error) {
-	annotations := s.hc.Annotations
+	annotations := s.HC.Annotations
 	if annotations[hyperv1.HasBeenAvailableAnnotation] != "true" ||
 		annotations[hyperv1.DisablePKIReconciliationAnnotation] == "true" {
 		return ctrl.Result{}, nil
 	}
-	able, err := r.operatorIsAble(ctx, s, secondOperator)
+	able, err := r.abilities(s)(ctx, secondOperator)
 	if err != nil || able {
 		return ctrl.Result{}, err
 	}
-	secret := s.secret(naming.KASServingCert)
+	secret := s.Secret(naming.KASServingCert)
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return ctrl.Result{}, nil
@@ -43,14 +44,14 @@ func (r *Reconciler) restartWithCertificate(ctx context.Context, s *scope) (ctrl
 		return ctrl.Result{}, nil
 	}
 	hash := naming.Hash(string(certificate))
-	last := s.hcp.Annotations[hyperv1.KASServingCertHashAnnotation]
+	last := s.HCP.Annotations[hyperv1.KASServingCertHashAnnotation]
 	if last == hash {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.patchControlPlane(ctx, s, func() {
-		annotate(s.hcp, hyperv1.KASServingCertHashAnnotation, hash)
+	return ctrl.Result{}, s.PatchControlPlane(ctx, r.Client, func() {
+		cluster.Annotate(s.HCP, hyperv1.KASServingCertHashAnnotation, hash)
 		if last != "" {
-			annotate(s.hcp, hyperv1.RestartDateAnnotation, "CertHash:"+hash)
+			cluster.Annotate(s.HCP, hyperv1.RestartDateAnnotation, "CertHash:"+hash)
 		}
 	})
 }

@@ -3,8 +3,6 @@
 package hostedcluster
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,60 +13,41 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
-	"github.com/openshift/hypershift/support/testenv"
 )
 
 // desk is a Reconciler with an in-memory API server.
 type desk struct {
 	*Reconciler
-	// server never fails requests.
-	server client.WithWatch
-	// refuse is a substring of the requests that fail, such as "get v1.Secret clusters/demo"; empty for none.
-	refuse string
-	// wrote are the write requests, without the fields that they changed.
-	wrote []string
+	*clustertest.Server
+}
+
+func newDesk(objects ...client.Object) *desk {
+	server := clustertest.NewServer(objects...)
+	return &desk{Server: server, Reconciler: &Reconciler{
+		Client: server.Refusing, LiveReader: server.Refusing, Clock: testingclock.NewFakeClock(now), Recorder: &events.FakeRecorder{},
+		Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil), Settings: Settings{OperatorImage: operatorImage},
+	}}
+}
+
+// plugged is a fake platform.
+type plugged = clustertest.Plugin
+
+// on returns a scope with this platform.
+func on(p platform.Platform, mutate ...func(*scope)) *scope {
+	return withScope(append([]func(*scope){func(s *scope) { s.Platform, s.PlatformServed = p, true }}, mutate...)...)
 }
 
 // errNotNow is the error of a failed request to a fixture's server.
-var errNotNow = errors.New("not now")
-
-func newDesk(objects ...client.Object) *desk {
-	d := &desk{server: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(&hyperv1.HostedCluster{}).WithObjects(objects...).Build()}
-	c := testenv.Intercept(d.server, func(request testenv.Request) error {
-		if d.refuse != "" && strings.Contains(request.String(), d.refuse) {
-			return errNotNow
-		}
-		if request.Writes() {
-			d.wrote = append(d.wrote, strings.TrimSpace(strings.TrimSuffix(request.String(), request.Fields)))
-		}
-		return request.Do()
-	})
-	d.Reconciler = &Reconciler{
-		Client: c, LiveReader: c, Clock: testingclock.NewFakeClock(now), Recorder: &events.FakeRecorder{},
-		Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil), Settings: Settings{OperatorImage: operatorImage},
-	}
-	return d
-}
-
-// has reports whether an object exists, and reads it.
-func (d *desk) has(t *testing.T, obj client.Object) bool {
-	t.Helper()
-	err := d.server.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	return err == nil
-}
+var errNotNow = clustertest.ErrNotNow
 
 // ours returns the metadata of an object that was created for the fixture's cluster.
-func ours(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/" + fixture.ClusterName}}
-}
+var ours = clustertest.Ours
 
 func TestSecurityUserID(t *testing.T) {
 	for uid, want := range map[string]*int64{
@@ -90,10 +69,10 @@ func TestSecurityUserID(t *testing.T) {
 // TestSeenByPlugins checks which parts of a cluster a platform's plugin gets.
 func TestSeenByPlugins(t *testing.T) {
 	s := withScope(reporting(), func(s *scope) {
-		s.pools, s.credentialsHash = []hyperv1.NodePool{*fixture.NodePool("clusters")}, "hash"
+		s.Pools, s.CredentialsHash = []hyperv1.NodePool{*fixture.NodePool("clusters")}, "hash"
 	})
-	want := platform.Cluster{HostedCluster: s.hc, ControlPlane: s.hcp, Namespace: "clusters-demo", OperatorImage: "operator:1", NodePools: s.pools, CredentialsHash: "hash"}
-	if diff := cmp.Diff(want, s.cluster("operator:1")); diff != "" {
+	want := platform.Cluster{HostedCluster: s.HC, ControlPlane: s.HCP, Namespace: "clusters-demo", OperatorImage: "operator:1", NodePools: s.Pools, CredentialsHash: "hash"}
+	if diff := cmp.Diff(want, s.ForPlatform("operator:1")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -110,8 +89,8 @@ func TestMarks(t *testing.T) {
 				want["a"] = "1"
 			}
 			obj := &corev1.Secret{ObjectMeta: *before.DeepCopy()}
-			label(obj, map[string]string{"b": "2"})
-			annotate(obj, "b", "2")
+			cluster.Label(obj, map[string]string{"b": "2"})
+			cluster.Annotate(obj, "b", "2")
 			NewWithT(t).Expect(obj.Labels).To(Equal(want))
 			NewWithT(t).Expect(obj.Annotations).To(Equal(want))
 		})
@@ -121,13 +100,13 @@ func TestMarks(t *testing.T) {
 // TestFindings checks the conditions that accept and reject set.
 func TestFindings(t *testing.T) {
 	s := withScope()
-	s.accept(hyperv1.ValidReleaseImage)
-	s.reject(hyperv1.PlatformCredentialsFound, "Why", "what")
+	s.Accept(hyperv1.ValidReleaseImage)
+	s.Reject(hyperv1.PlatformCredentialsFound, "Why", "what")
 	want := map[string]metav1.Condition{
 		"ValidReleaseImage":        is("ValidReleaseImage", "True", "AsExpected", hyperv1.AllIsWellMessage),
 		"PlatformCredentialsFound": is("PlatformCredentialsFound", "False", "Why", "what"),
 	}
-	if diff := cmp.Diff(want, s.conditions); diff != "" {
+	if diff := cmp.Diff(want, s.Conditions); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

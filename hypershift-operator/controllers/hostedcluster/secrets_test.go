@@ -3,13 +3,7 @@
 package hostedcluster
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -17,20 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/hosted"
-	"github.com/openshift/hypershift/support/pki"
 )
-
-// keyPair returns a certificate with its key.
-func keyPair(t *testing.T) *pki.KeyPair {
-	t.Helper()
-	pair, err := pki.NewCA(pki.Name{CommonName: "corporate"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
-}
 
 // copied returns the data of a Secret's copy in the hosted namespace.
 func (s *world) copied(use hosted.Use, source string) map[string]string {
@@ -80,7 +65,7 @@ func TestSecrets(t *testing.T) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 				Endpoint: "https://etcd.example:2379", TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: "etcd-tls"}}}}
 		})
-		ca, former := keyPair(t), keyPair(t)
+		ca, former := clustertest.KeyPair(t), clustertest.KeyPair(t)
 		s.user("etcd-tls", map[string][]byte{"etcd-client.crt": ca.CertPEM, "etcd-client.key": ca.KeyPEM})
 		_, err := s.pass()
 		s.Expect(err).To(MatchError(ContainSubstring(`has no key "etcd-client-ca.crt"`)))
@@ -171,43 +156,11 @@ func TestSecrets(t *testing.T) {
 		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": {}}}
 		fixture.Create(t, c, made, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "password"}})
 		s.mustPass()
-		for _, name := range []string{adminKubeconfigName(s.cluster()), kubeadminPasswordName(s.cluster())} {
+		for _, name := range []string{secrets.AdminKubeconfigName(s.cluster()), secrets.KubeadminPasswordName(s.cluster())} {
 			err := c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, &corev1.Secret{})
 			s.Expect(err).To(HaveOccurred(), name)
 			s.Expect(client.IgnoreNotFound(err)).To(Succeed())
 		}
 		s.Expect(s.cluster().Status).To(And(HaveField("KubeConfig", BeNil()), HaveField("KubeadminPassword", BeNil())))
 	})
-}
-
-// TestSigningKeys uses the kinds of keys that users create with openssl.
-func TestSigningKeys(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	for _, tc := range []struct {
-		name    string
-		private []byte
-		says    string
-	}{
-		{"When the key is PKCS #8, it should return the public key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), ""},
-		{"When the key is not a private key, it should name the accepted formats", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: public}),
-			"its key is neither a PKCS #1 nor a PKCS #8 private key"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			text, err := publicKey(tc.private)
-			if tc.says != "" {
-				g.Expect(err).To(MatchError(tc.says))
-				return
-			}
-			g.Expect(err).NotTo(HaveOccurred())
-			block, _ := pem.Decode(text)
-			g.Expect(block).NotTo(BeNil())
-			g.Expect(block.Bytes).To(Equal(public))
-		})
-	}
 }

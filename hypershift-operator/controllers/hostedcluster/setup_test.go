@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -38,7 +39,7 @@ func TestWatches(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: namespace, Name: by, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: namespace + "/" + by}}
 	}
 	global := func(by string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: "watched-" + by, Labels: map[string]string{ownerNamespace: namespace, ownerName: by}}
+		return metav1.ObjectMeta{Name: "watched-" + by, Labels: map[string]string{cluster.OwnerNamespace: namespace, cluster.OwnerName: by}}
 	}
 	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 	labels := map[string]string{"app": "demo"}

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/upsert"
@@ -24,19 +26,20 @@ import (
 // report computes the status from the scope, writes it once, and emits events for changes. It also sets
 // HasBeenAvailableAnnotation once, when the cluster becomes available for the first time.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	unread := r.observeAccess(ctx, s)
-	if s.refused == "" {
+	access, unread := secrets.Access{Client: r.Client}.Observe(ctx, s.Scope)
+	s.access = access
+	if s.Refused == "" {
 		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), r.observeTerminating(ctx, s), unread)
 	}
 	s.failure = errors.Join(failure, unread)
-	before := s.hc.Status.DeepCopy()
-	s.hc.Status = computeStatus(s)
-	if err := r.writeStatus(ctx, s.hc, before); err != nil {
+	before := s.HC.Status.DeepCopy()
+	s.HC.Status = computeStatus(s)
+	if err := r.writeStatus(ctx, s.HC, before); err != nil {
 		return errors.Join(unread, err)
 	}
-	r.announce(s.hc, before.Conditions)
-	if s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "" && condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
-		return errors.Join(unread, upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hyperv1.HasBeenAvailableAnnotation, "true") }))
+	r.announce(s.HC, before.Conditions)
+	if s.HC.Annotations[hyperv1.HasBeenAvailableAnnotation] == "" && condition.IsTrue(s.HC.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
+		return errors.Join(unread, upsert.Patch(ctx, r.Client, s.HC, func() { cluster.Annotate(s.HC, hyperv1.HasBeenAvailableAnnotation, "true") }))
 	}
 	return unread
 }
@@ -55,33 +58,33 @@ func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster,
 
 // computeStatus depends only on the scope. The result shares memory with the scope.
 func computeStatus(s *scope) hyperv1.HostedClusterStatus {
-	status := s.hc.Status
+	status := s.HC.Status
 	status.Version = versionStatus(s)
-	status.KubeConfig, status.CustomKubeconfig, status.KubeadminPassword = s.kubeconfig, s.customKubeconfig, s.kubeadminPassword
+	status.KubeConfig, status.CustomKubeconfig, status.KubeadminPassword = s.access.Kubeconfig, s.access.CustomKubeconfig, s.access.KubeadminPassword
 	status.IgnitionEndpoint = s.ignitionEndpoint
-	if s.hcp != nil {
-		if s.hcp.Status.ControlPlaneEndpoint.Host != "" {
+	if s.HCP != nil {
+		if s.HCP.Status.ControlPlaneEndpoint.Host != "" {
 			// A recreated control plane requests the port of this endpoint.
-			status.ControlPlaneEndpoint = s.hcp.Status.ControlPlaneEndpoint
+			status.ControlPlaneEndpoint = s.HCP.Status.ControlPlaneEndpoint
 		}
-		status.OAuthCallbackURLTemplate = s.hcp.Status.OAuthCallbackURLTemplate
-		status.Platform = s.hcp.Status.Platform
-		status.Configuration = s.hcp.Status.Configuration
-		status.ControlPlaneVersion = s.hcp.Status.ControlPlaneVersion
-		status.AutoNode = s.hcp.Status.AutoNode
-		status.SecretEncryption = usersNames(s.hc, s.hcp.Status.SecretEncryption)
+		status.OAuthCallbackURLTemplate = s.HCP.Status.OAuthCallbackURLTemplate
+		status.Platform = s.HCP.Status.Platform
+		status.Configuration = s.HCP.Status.Configuration
+		status.ControlPlaneVersion = s.HCP.Status.ControlPlaneVersion
+		status.AutoNode = s.HCP.Status.AutoNode
+		status.SecretEncryption = secrets.UserNames(s.HC, s.HCP.Status.SecretEncryption)
 	}
 	if s.wanted != nil {
 		status.PayloadArch = payloadArch(s.wanted)
 	}
 	s.clearUnreported()
-	status.Conditions = condition.Merge(s.kept(), s.hc.Generation, conditions(s, status)...)
+	status.Conditions = condition.Merge(s.kept(), s.HC.Generation, conditions(s, status)...)
 	return status
 }
 
 // kept returns the last conditions without the cleared ones.
 func (s *scope) kept() []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(s.hc.Status.Conditions), func(c metav1.Condition) bool { return slices.Contains(s.cleared, c.Type) })
+	return slices.DeleteFunc(slices.Clone(s.HC.Status.Conditions), func(c metav1.Condition) bool { return slices.Contains(s.Cleared, c.Type) })
 }
 
 func payloadArch(payload *releaseinfo.ReleaseImage) hyperv1.PayloadArchType {

@@ -32,15 +32,15 @@ var copied = []hyperv1.ConditionType{
 
 // conditions computes all conditions of a HostedCluster from the scope and the rest of its status.
 func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition {
-	reported := reportedBy(s.hcp)
+	reported := s.Reported()
 	var all []metav1.Condition
 	for _, conditionType := range copied {
-		if _, set := s.conditions[string(conditionType)]; set || s.neverReported(conditionType) {
+		if _, set := s.Conditions[string(conditionType)]; set || s.neverReported(conditionType) {
 			continue
 		}
 		all = append(all, condition.Copy(reported, string(conditionType), hyperv1.StatusUnknownReason))
 	}
-	traits, _ := platforms.Of(s.hc.Spec.Platform.Type)
+	traits, _ := platforms.Of(s.HC.Spec.Platform.Type)
 	for _, optional := range slices.Concat(traits.Conditions, []hyperv1.ConditionType{
 		hyperv1.CloudResourcesDestroyed,
 		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
@@ -53,7 +53,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 			all = append(all, c)
 		}
 	}
-	for _, c := range s.conditions {
+	for _, c := range s.Conditions {
 		all = append(all, c)
 	}
 	return append(all,
@@ -62,7 +62,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 		degraded(reported, s),
 		progressing(s, status.Version),
 		ignitionAvailable(s),
-		reconciliationActive(s.hc.Spec.PausedUntil, s.now, s.waitsForTurn),
+		reconciliationActive(s.HC.Spec.PausedUntil, s.Now, s.waitsForTurn),
 		reconciliationSucceeded(s.failure),
 	)
 }
@@ -70,14 +70,14 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 // neverReported reports whether no operator of the control plane's release writes a condition. While the release is
 // unknown, as during a deletion, the last status decides.
 func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
-	if meta.FindStatusCondition(reportedBy(s.hcp), string(conditionType)) != nil {
+	if meta.FindStatusCondition(s.Reported(), string(conditionType)) != nil {
 		return false
 	}
-	if s.release != nil {
-		first, some := s.distribution().Reports[conditionType]
-		return some && !releaseversion.AtLeast(s.release.Version(), first)
+	if s.Release != nil {
+		first, some := s.Distribution().Reports[conditionType]
+		return some && !releaseversion.AtLeast(s.Release.Version(), first)
 	}
-	last := s.hc.Status.Conditions
+	last := s.HC.Status.Conditions
 	return distributions.ReportedBySome(conditionType) && len(last) > 0 &&
 		meta.FindStatusCondition(last, string(conditionType)) == nil
 }
@@ -85,26 +85,19 @@ func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
 // clearUnreported removes conditions that no operator of the release reports, and conditions of other platforms.
 func (s *scope) clearUnreported() {
 	for _, conditionType := range copied {
-		if _, set := s.conditions[string(conditionType)]; !set && s.neverReported(conditionType) {
-			s.clear(conditionType)
+		if _, set := s.Conditions[string(conditionType)]; !set && s.neverReported(conditionType) {
+			s.Clear(conditionType)
 		}
 	}
-	own, _ := platforms.Of(s.hc.Spec.Platform.Type)
+	own, _ := platforms.Of(s.HC.Spec.Platform.Type)
 	for _, other := range platforms.Known() {
 		traits, _ := platforms.Of(other)
 		for _, conditionType := range traits.Conditions {
 			if !slices.Contains(own.Conditions, conditionType) {
-				s.clear(conditionType)
+				s.Clear(conditionType)
 			}
 		}
 	}
-}
-
-func reportedBy(hcp *hyperv1.HostedControlPlane) []metav1.Condition {
-	if hcp == nil {
-		return nil
-	}
-	return hcp.Status.Conditions
 }
 
 // clusterVersionSucceeding inverts the control plane's ClusterVersionFailing.
@@ -122,14 +115,14 @@ func clusterVersionSucceeding(reported []metav1.Condition) metav1.Condition {
 
 func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	conditionType := string(hyperv1.HostedClusterAvailable)
-	if !s.hc.DeletionTimestamp.IsZero() {
+	if !s.HC.DeletionTimestamp.IsZero() {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The cluster is being deleted. "+s.deletion)
 	}
-	if s.hcp != nil && !s.hcp.DeletionTimestamp.IsZero() {
+	if s.HCP != nil && !s.HCP.DeletionTimestamp.IsZero() {
 		// The last report is outdated, and its operators may be gone already.
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, fmt.Sprintf(
 			"The HostedControlPlane is being deleted without its HostedCluster; check what deleted it or namespace %s. "+
-				"To delete the cluster, delete the HostedCluster", s.hcp.Namespace))
+				"To delete the cluster, delete the HostedCluster", s.HCP.Namespace))
 	}
 	c := condition.Copy(reported, string(hyperv1.HostedControlPlaneAvailable), hyperv1.WaitingForAvailableReason)
 	if c.Status == metav1.ConditionTrue {
@@ -138,7 +131,7 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	if blocked, why := obstacle(s); blocked {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, why)
 	}
-	if s.hcp == nil || c.Status == metav1.ConditionUnknown {
+	if s.HCP == nil || c.Status == metav1.ConditionUnknown {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason,
 			sentences("Waiting for the hosted control plane to become available", s.whatFails(true)))
 	}
@@ -156,7 +149,7 @@ func obstacle(s *scope) (bool, string) {
 	for _, conditionType := range []hyperv1.ConditionType{
 		hyperv1.SupportedHostedCluster, hyperv1.ValidHostedClusterConfiguration, hyperv1.ValidReleaseImage,
 	} {
-		if c, set := s.conditions[string(conditionType)]; set && c.Status == metav1.ConditionFalse {
+		if c, set := s.Conditions[string(conditionType)]; set && c.Status == metav1.ConditionFalse {
 			return true, c.Message
 		}
 	}

@@ -69,9 +69,9 @@ func TestRepeatedConditions(t *testing.T) {
 	}
 	t.Run("When a phase sets the condition, it should take precedence and keep its transition time", func(t *testing.T) {
 		s := withScope(reporting(is("ClusterVersionUpgradeable", "True", "R", "m")), func(s *scope) {
-			s.hc.Status.Conditions = []metav1.Condition{is("ClusterVersionUpgradeable", "False", "NodesTooOld", "")}
-			s.hc.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Hour))
-			s.reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "mend that")
+			s.HC.Status.Conditions = []metav1.Condition{is("ClusterVersionUpgradeable", "False", "NodesTooOld", "")}
+			s.HC.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Hour))
+			s.Reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "mend that")
 		})
 		got := meta.FindStatusCondition(computeStatus(s).Conditions, "ClusterVersionUpgradeable")
 		NewWithT(t).Expect(got.Message).To(Equal("mend that"))
@@ -92,8 +92,8 @@ func TestConditionsOfPlatforms(t *testing.T) {
 	for _, platformType := range platforms {
 		t.Run("a cluster on "+string(platformType)+" has only the conditions of its platform", func(t *testing.T) {
 			s := withScope(reporting(reported...), func(s *scope) {
-				s.hc.Spec.Platform.Type = platformType
-				s.hc.Status.Conditions = reported // An earlier operator copied them all.
+				s.HC.Spec.Platform.Type = platformType
+				s.HC.Status.Conditions = reported // An earlier operator copied them all.
 			})
 			conditions := computeStatus(s).Conditions
 			for of, conditionTypes := range ofPlatforms {
@@ -114,14 +114,14 @@ func TestConditionsOfReleases(t *testing.T) {
 	unknown := func(s *scope) {
 		for _, conditionType := range later {
 			c := is(hyperv1.ConditionType(conditionType), metav1.ConditionUnknown, "StatusUnknown", "Not reported yet")
-			s.hc.Status.Conditions = append(s.hc.Status.Conditions, c)
+			s.HC.Status.Conditions = append(s.HC.Status.Conditions, c)
 		}
 	}
-	settled := func(s *scope) { s.hc.Status.Conditions = []metav1.Condition{is("EtcdAvailable", "True", "R", "m")} }
+	settled := func(s *scope) { s.HC.Status.Conditions = []metav1.Condition{is("EtcdAvailable", "True", "R", "m")} }
 	one := reporting(is("DataPlaneConnectionAvailable", "True", "R", "m"))
 	version := func(version string) func(*scope) {
 		return func(s *scope) {
-			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift})
+			s.Release = releaseinfo.New("r", releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift})
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -159,7 +159,7 @@ func TestWhyNotAvailable(t *testing.T) {
 		c.Status = metav1.ConditionTrue
 		return c
 	}
-	deleted := func(s *scope) { s.hc.DeletionTimestamp, s.deletion = &metav1.Time{Time: now}, "Waiting" }
+	deleted := func(s *scope) { s.HC.DeletionTimestamp, s.deletion = &metav1.Time{Time: now}, "Waiting" }
 	for name, test := range map[string]struct {
 		scope *scope
 		want  string
@@ -176,7 +176,7 @@ func TestWhyNotAvailable(t *testing.T) {
 		"the cluster is being deleted and the API server still responds, Available should be False": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
-			c := available(reportedBy(test.scope.hcp), test.scope)
+			c := available(test.scope.Reported(), test.scope)
 			if diff := cmp.Diff("False/"+test.want, string(c.Status)+"/"+c.Reason+": "+c.Message); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -189,16 +189,16 @@ func TestWhyNotAvailable(t *testing.T) {
 func TestObstacles(t *testing.T) {
 	for _, conditionType := range []hyperv1.ConditionType{"SupportedHostedCluster", "ValidConfiguration", "ValidReleaseImage"} {
 		t.Run("When "+string(conditionType)+" is false, it should be the obstacle", func(t *testing.T) {
-			s := withScope(reporting(is("Available", "False", "R", "m")), func(s *scope) { s.reject(conditionType, "Why", "what is wrong") })
-			NewWithT(t).Expect(available(s.hcp.Status.Conditions, s).Message).To(Equal("what is wrong"))
+			s := withScope(reporting(is("Available", "False", "R", "m")), func(s *scope) { s.Reject(conditionType, "Why", "what is wrong") })
+			NewWithT(t).Expect(available(s.HCP.Status.Conditions, s).Message).To(Equal("what is wrong"))
 			NewWithT(t).Expect(progressing(s, nil).Message).To(Equal("what is wrong"))
-			s.accept(conditionType)
-			NewWithT(t).Expect(available(s.hcp.Status.Conditions, s).Message).To(Equal("m"))
+			s.Accept(conditionType)
+			NewWithT(t).Expect(available(s.HCP.Status.Conditions, s).Message).To(Equal("m"))
 			NewWithT(t).Expect(progressing(s, nil).Reason).To(Equal("Progressing"))
 		})
 	}
 	t.Run("When another condition is false, it should not block progress", func(t *testing.T) {
-		s := withScope(func(s *scope) { s.reject(hyperv1.PlatformCredentialsFound, "Why", "what is wrong") })
+		s := withScope(func(s *scope) { s.Reject(hyperv1.PlatformCredentialsFound, "Why", "what is wrong") })
 		NewWithT(t).Expect(progressing(s, nil).Reason).To(Equal("Progressing"))
 	})
 }

@@ -31,11 +31,11 @@ const (
 
 // observeIgnition reads the status of the ignition-server. A read error leaves the last known endpoint.
 func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
-	s.ignitionEndpoint = s.hc.Status.IgnitionEndpoint
+	s.ignitionEndpoint = s.HC.Status.IgnitionEndpoint
 	deployment := &appsv1.Deployment{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: ignitionServerName}, deployment)
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ignitionServerName}, deployment)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Deployment %s/ignition-server: %w", s.namespace, err)
+		return fmt.Errorf("reading Deployment %s/ignition-server: %w", s.Namespace, err)
 	}
 	if err == nil {
 		s.ignitionServer = deployment
@@ -50,7 +50,7 @@ func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
 // ignitionEndpoint returns the address at which machines fetch their configuration, host:port or a route's host; empty
 // until it is known.
 func (r *Reconciler) ignitionEndpoint(ctx context.Context, s *scope) (string, error) {
-	switch strategy := strategyOf(s.hc.Spec.Services, hyperv1.Ignition); strategy.Type {
+	switch strategy := strategyOf(s.HC.Spec.Services, hyperv1.Ignition); strategy.Type {
 	case hyperv1.NodePort:
 		return r.ignitionNodePort(ctx, s, strategy.NodePort)
 	case hyperv1.Route:
@@ -65,7 +65,7 @@ func (r *Reconciler) ignitionNodePort(ctx context.Context, s *scope, strategy *h
 	}
 	for _, name := range []string{ignitionProxyName, ignitionServerName} {
 		service := &corev1.Service{}
-		key := client.ObjectKey{Namespace: s.namespace, Name: name}
+		key := client.ObjectKey{Namespace: s.Namespace, Name: name}
 		if err := r.Client.Get(ctx, key, service); err != nil {
 			if client.IgnoreNotFound(err) != nil {
 				return "", fmt.Errorf("reading Service %s: %w", key, err)
@@ -82,8 +82,8 @@ func (r *Reconciler) ignitionNodePort(ctx context.Context, s *scope, strategy *h
 // ignitionHost returns the host in the ignition-server's current certificate. A different host in the spec takes effect
 // later.
 func (s *scope) ignitionHost(wanted string) string {
-	if s.hcp != nil && len(s.hcp.Status.ServedAddresses) > 0 {
-		return cmp.Or(s.hcp.Status.ServedAddresses[0].IgnitionHost, wanted)
+	if s.HCP != nil && len(s.HCP.Status.ServedAddresses) > 0 {
+		return cmp.Or(s.HCP.Status.ServedAddresses[0].IgnitionHost, wanted)
 	}
 	return wanted
 }
@@ -92,7 +92,7 @@ func (r *Reconciler) ignitionRoute(ctx context.Context, s *scope, strategy *hype
 	if strategy != nil && strategy.Hostname != "" {
 		return strategy.Hostname, nil
 	}
-	return r.routeHost(ctx, s.namespace, ignitionServerName)
+	return r.routeHost(ctx, s.Namespace, ignitionServerName)
 }
 
 var routeKind = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
@@ -114,7 +114,7 @@ func (r *Reconciler) routeHost(ctx context.Context, namespace, name string) (str
 // awaitRoute requeues while the ignition-server's Route has no host. Routes are not watched, because few management
 // clusters have them.
 func (r *Reconciler) awaitRoute(_ context.Context, s *scope) (ctrl.Result, error) {
-	if strategyOf(s.hc.Spec.Services, hyperv1.Ignition).Type == hyperv1.Route && s.hc.Status.IgnitionEndpoint == "" {
+	if strategyOf(s.HC.Spec.Services, hyperv1.Ignition).Type == hyperv1.Route && s.HC.Status.IgnitionEndpoint == "" {
 		return ctrl.Result{RequeueAfter: routePoll}, nil
 	}
 	return ctrl.Result{}, nil
@@ -140,12 +140,12 @@ func ignitionAvailable(s *scope) metav1.Condition {
 
 // unpublished describes what is missing for the address of the ignition-server.
 func (s *scope) unpublished() string {
-	switch strategy := strategyOf(s.hc.Spec.Services, hyperv1.Ignition); strategy.Type {
+	switch strategy := strategyOf(s.HC.Spec.Services, hyperv1.Ignition); strategy.Type {
 	case hyperv1.NodePort:
 		return fmt.Sprintf("Machines cannot reach the ignition-server yet: neither of the Services %s and %s in namespace %s has a node port",
-			ignitionProxyName, ignitionServerName, s.namespace)
+			ignitionProxyName, ignitionServerName, s.Namespace)
 	case hyperv1.Route:
-		return fmt.Sprintf("Machines cannot reach the ignition-server yet: Route %s in namespace %s is not there, or has no host", ignitionServerName, s.namespace)
+		return fmt.Sprintf("Machines cannot reach the ignition-server yet: Route %s in namespace %s is not there, or has no host", ignitionServerName, s.Namespace)
 	default:
 		return fmt.Sprintf("Machines cannot reach the ignition-server: spec.services cannot publish Ignition by %q; "+
 			"use NodePort or Route", strategy.Type)

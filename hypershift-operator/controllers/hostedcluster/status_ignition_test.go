@@ -12,7 +12,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -172,9 +171,9 @@ func TestObservedIgnition(t *testing.T) {
 	proxied, plain := nodePortService("ignition-server-proxy", 31001), nodePortService("ignition-server", 31002)
 	serves := func(hosts ...string) func(*scope) {
 		return func(s *scope) {
-			s.hcp = &hyperv1.HostedControlPlane{}
+			s.HCP = &hyperv1.HostedControlPlane{}
 			for _, host := range hosts {
-				s.hcp.Status.ServedAddresses = append(s.hcp.Status.ServedAddresses, hyperv1.ServedAddress{IgnitionHost: host})
+				s.HCP.Status.ServedAddresses = append(s.HCP.Status.ServedAddresses, hyperv1.ServedAddress{IgnitionHost: host})
 			}
 		}
 	}
@@ -203,8 +202,8 @@ func TestObservedIgnition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := withScope(func(s *scope) {
-				s.hc.Spec.Services[3].ServicePublishingStrategy = test.strategy
-				s.hc.Status.IgnitionEndpoint = "of before"
+				s.HC.Spec.Services[3].ServicePublishingStrategy = test.strategy
+				s.HC.Status.IgnitionEndpoint = "of before"
 			})
 			if test.change != nil {
 				test.change(s)
@@ -232,7 +231,7 @@ func TestRouteHost(t *testing.T) {
 		"When the Route cannot be read, it should return an error that names it": {"get Route clusters-demo/ignition-server", "ignition-server", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d.refuse = test.refuse
+			d.Refuse = test.refuse
 			host, err := d.routeHost(t.Context(), "clusters-demo", test.name)
 			NewWithT(t).Expect(host).To(Equal(test.host))
 			if test.fails {
@@ -244,7 +243,7 @@ func TestRouteHost(t *testing.T) {
 	}
 	t.Run("When the management cluster has no Route API, it should return no host", func(t *testing.T) {
 		d := newDesk()
-		d.LiveReader = interceptor.NewClient(d.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		d.LiveReader = interceptor.NewClient(d.Direct, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return &meta.NoKindMatchError{GroupKind: routeKind.GroupKind()}
 		}})
 		host, err := d.routeHost(t.Context(), "clusters-demo", "ignition-server")
@@ -265,7 +264,7 @@ func TestAwaitRoute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := newDesk().awaitRoute(t.Context(), withScope(func(s *scope) {
-				s.hc.Spec.Services[3].ServicePublishingStrategy.Type, s.hc.Status.IgnitionEndpoint = test.by, test.endpoint
+				s.HC.Spec.Services[3].ServicePublishingStrategy.Type, s.HC.Status.IgnitionEndpoint = test.by, test.endpoint
 			}))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(result.RequeueAfter).To(Equal(test.want))
@@ -294,7 +293,7 @@ func TestIgnitionAvailable(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			c := ignitionAvailable(withScope(func(s *scope) {
-				s.ignitionServer, s.ignitionEndpoint, s.hc.Spec.Services[3].ServicePublishingStrategy.Type = test.server, test.endpoint, test.by
+				s.ignitionServer, s.ignitionEndpoint, s.HC.Spec.Services[3].ServicePublishingStrategy.Type = test.server, test.endpoint, test.by
 			}))
 			NewWithT(t).Expect(string(c.Status) + "/" + c.Reason).To(Equal(test.want))
 			NewWithT(t).Expect(c.Type).To(Equal("IgnitionEndpointAvailable"))

@@ -20,6 +20,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/secrets"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -38,9 +39,9 @@ func told(recorder *events.FakeRecorder) []string {
 func (d *desk) reported(t *testing.T, failure error, mutate ...func(*scope)) (*scope, error) {
 	t.Helper()
 	hc := fixture.HostedCluster("clusters")
-	d.has(t, hc)
+	d.Has(t, hc)
 	s := newScope(hc)
-	s.now = now
+	s.Now = now
 	for _, m := range mutate {
 		m(s)
 	}
@@ -54,52 +55,52 @@ func TestReport(t *testing.T) {
 	up := reporting(is("Available", "True", "AsExpected", ""))
 	stored := func() *hyperv1.HostedCluster {
 		hc := fixture.HostedCluster("clusters")
-		d.has(t, hc)
+		d.Has(t, hc)
 		return hc
 	}
 	t.Run("When the cluster is not available yet, it should write only the status", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := d.reported(t, nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.wrote).To(Equal([]string{"update status v1beta1.HostedCluster clusters/demo"}))
+		g.Expect(d.Wrote).To(Equal([]string{"update status v1beta1.HostedCluster clusters/demo"}))
 		g.Expect(stored().Status.KubeConfig).To(Equal(&corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}))
 		g.Expect(stored().Annotations).NotTo(HaveKey(hyperv1.HasBeenAvailableAnnotation))
 		g.Expect(told(recorder)).To(ContainElement(HavePrefix("Normal WaitingForAvailable Available is False: ")))
 	})
 	t.Run("When nothing has changed, it should write nothing and record no events", func(t *testing.T) {
-		d.wrote = nil
+		d.Wrote = nil
 		_, err := d.reported(t, nil)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(d.wrote).To(BeEmpty())
+		NewWithT(t).Expect(d.Wrote).To(BeEmpty())
 		NewWithT(t).Expect(told(recorder)).To(BeEmpty())
 	})
 	t.Run("When the status cannot be written, it should return an error and record no events", func(t *testing.T) {
 		g := NewWithT(t)
-		d.refuse = "update status"
+		d.Refuse = "update status"
 		_, err := d.reported(t, nil, up)
 		g.Expect(err).To(MatchError(errNotNow))
 		g.Expect(err).To(MatchError(ContainSubstring("HostedCluster clusters/demo")))
 		g.Expect(told(recorder)).To(BeEmpty())
-		g.Expect(d.wrote).To(BeEmpty(), "it would have been available in nobody's eyes")
+		g.Expect(d.Wrote).To(BeEmpty(), "it would have been available in nobody's eyes")
 	})
 	t.Run("When the annotation cannot be written, it should return an error and retry", func(t *testing.T) {
-		d.refuse = "patch v1beta1.HostedCluster"
+		d.Refuse = "patch v1beta1.HostedCluster"
 		_, err := d.reported(t, nil, up)
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
-		d.refuse, d.wrote = "", nil
+		d.Refuse, d.Wrote = "", nil
 		_, err = d.reported(t, nil, up)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(d.wrote).To(Equal([]string{"patch v1beta1.HostedCluster clusters/demo"}))
+		NewWithT(t).Expect(d.Wrote).To(Equal([]string{"patch v1beta1.HostedCluster clusters/demo"}))
 		NewWithT(t).Expect(stored().Annotations).To(HaveKeyWithValue(hyperv1.HasBeenAvailableAnnotation, "true"))
 	})
 	t.Run("When the cluster was available before, it should not write the annotation again", func(t *testing.T) {
-		d.wrote = nil
+		d.Wrote = nil
 		_, err := d.reported(t, nil, up)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(d.wrote).To(BeEmpty())
+		NewWithT(t).Expect(d.Wrote).To(BeEmpty())
 	})
 	t.Run("When the cluster no longer exists, it should return no error", func(t *testing.T) {
-		NewWithT(t).Expect(d.server.Delete(t.Context(), stored())).To(Succeed())
+		NewWithT(t).Expect(d.Direct.Delete(t.Context(), stored())).To(Succeed())
 		_, err := d.reported(t, nil)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
@@ -125,15 +126,15 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 		for _, mutate := range map[string]func(*scope){"": func(*scope) {}, "available": reporting(is("Available", "True", "AsExpected", ""))} {
 			t.Run("When the server refuses to "+refuse+", the status should keep the last value", func(t *testing.T) {
 				g, d := NewWithT(t), newDesk(before())
-				d.refuse = refuse
+				d.Refuse = refuse
 				s, err := d.reported(t, errors.New("a phase failed"), mutate)
 				g.Expect(err).To(MatchError(errNotNow))
 				g.Expect(err).NotTo(MatchError(ContainSubstring("a phase failed")), "the driver returns that")
-				g.Expect(kept(s.hc.Status)).To(Equal(kept(before().Status)), "as it was")
-				said := meta.FindStatusCondition(s.hc.Status.Conditions, "ReconciliationSucceeded")
+				g.Expect(kept(s.HC.Status)).To(Equal(kept(before().Status)), "as it was")
+				said := meta.FindStatusCondition(s.HC.Status.Conditions, "ReconciliationSucceeded")
 				g.Expect(said.Message).To(And(ContainSubstring("not now"), ContainSubstring("a phase failed")))
 				var others int
-				for _, is := range []bool{s.hc.Status.KubeConfig == nil, s.hc.Status.CustomKubeconfig == nil, s.hc.Status.KubeadminPassword == nil, s.hc.Status.IgnitionEndpoint == ""} {
+				for _, is := range []bool{s.HC.Status.KubeConfig == nil, s.HC.Status.CustomKubeconfig == nil, s.HC.Status.KubeadminPassword == nil, s.HC.Status.IgnitionEndpoint == ""} {
 					if is {
 						others++
 					}
@@ -144,40 +145,16 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 	}
 	t.Run("When the status cannot be written either, it should return both errors", func(t *testing.T) {
 		d := newDesk(before())
-		d.refuse = "e"
+		d.Refuse = "e"
 		_, err := d.reported(t, nil)
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("demo-admin-kubeconfig"), ContainSubstring("writing the status"))))
 	})
 	t.Run("When the namespace belongs to another cluster, the status should not report its objects", func(t *testing.T) {
 		d := newDesk(fixture.HostedCluster("clusters"), nodePortService("ignition-server", 31000))
-		s, err := d.reported(t, nil, func(s *scope) { s.refused = "it is another's" })
+		s, err := d.reported(t, nil, func(s *scope) { s.Refused = "it is another's" })
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(s.hc.Status.IgnitionEndpoint).To(BeEmpty())
+		NewWithT(t).Expect(s.HC.Status.IgnitionEndpoint).To(BeEmpty())
 	})
-}
-
-// TestObservedCopies checks which of the Secrets in the cluster's namespace its status names.
-func TestObservedCopies(t *testing.T) {
-	others, going := ours("clusters", "demo-admin-kubeconfig"), ours("clusters", "demo-admin-kubeconfig")
-	others.Annotations[hyperv1.HostedClusterAnnotation] = "clusters/another"
-	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}
-	for name, test := range map[string]struct {
-		secret metav1.ObjectMeta
-		want   *corev1.LocalObjectReference
-	}{
-		"When the Secret belongs to the cluster, the status should name it":         {ours("clusters", "demo-admin-kubeconfig"), &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}},
-		"When the Secret belongs to another cluster, the status should not name it": {others, nil},
-		"When the Secret has no owner, the status should not name it":               {metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, nil},
-		"When the Secret is being deleted, the status should not name it":           {going, nil},
-		"When the Secret has an unrelated name, the status should not name it":      {ours("clusters", "demo-kubeconfig"), nil},
-		"When the Secret is in another namespace, the status should not name it":    {ours("elsewhere", "demo-admin-kubeconfig"), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := withScope(func(s *scope) { s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "of before"} })
-			NewWithT(t).Expect(newDesk(&corev1.Secret{ObjectMeta: test.secret}).observeAccess(t.Context(), s)).To(Succeed())
-			NewWithT(t).Expect(s.kubeconfig).To(Equal(test.want))
-		})
-	}
 }
 
 // TestStatusOfAControlPlane checks what a HostedCluster copies from the status of its control plane.
@@ -197,9 +174,10 @@ func TestStatusOfAControlPlane(t *testing.T) {
 		KubeadminPassword: &corev1.LocalObjectReference{Name: "c"}, IgnitionEndpoint: "192.0.2.1:31000", PayloadArch: hyperv1.Multi,
 	}
 	full := func(s *scope) {
-		s.hcp = &hyperv1.HostedControlPlane{Status: hcp}
+		s.HCP = &hyperv1.HostedControlPlane{Status: hcp}
 		s.wanted = fixture.Payloads()[fixture.OCPImage]
-		s.kubeconfig, s.customKubeconfig, s.kubeadminPassword, s.ignitionEndpoint = want.KubeConfig, want.CustomKubeconfig, want.KubeadminPassword, want.IgnitionEndpoint
+		s.access = secrets.Names{Kubeconfig: want.KubeConfig, CustomKubeconfig: want.CustomKubeconfig, KubeadminPassword: want.KubeadminPassword}
+		s.ignitionEndpoint = want.IgnitionEndpoint
 	}
 	emptied := want
 	emptied.Platform, emptied.Configuration, emptied.OAuthCallbackURLTemplate = nil, nil, ""
@@ -209,10 +187,10 @@ func TestStatusOfAControlPlane(t *testing.T) {
 		want   hyperv1.HostedClusterStatus
 	}{
 		"When the control plane reports everything, the cluster should report the same": {full, want},
-		"When the control plane is gone, the cluster should keep the last status":       {func(s *scope) { full(s); s.hc.Status, s.hcp, s.wanted = want, nil, nil }, want},
+		"When the control plane is gone, the cluster should keep the last status":       {func(s *scope) { full(s); s.HC.Status, s.HCP, s.wanted = want, nil, nil }, want},
 		"When a new control plane reports nothing, only the address and version should be kept": {func(s *scope) {
 			full(s)
-			s.hc.Status, s.hcp, s.wanted = want, &hyperv1.HostedControlPlane{}, nil
+			s.HC.Status, s.HCP, s.wanted = want, &hyperv1.HostedControlPlane{}, nil
 		}, emptied},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,12 +214,12 @@ func TestPayloadArch(t *testing.T) {
 // are removed.
 func TestKeptConditions(t *testing.T) {
 	last := []metav1.Condition{is("PlatformProviderSupported", "False", "A", "old"), is("PlatformCredentialsFound", "False", "B", "old")}
-	s := withScope(func(s *scope) { s.hc.Status.Conditions = slices.Clone(last) })
-	s.clear(hyperv1.PlatformProviderSupported)
+	s := withScope(func(s *scope) { s.HC.Status.Conditions = slices.Clone(last) })
+	s.Clear(hyperv1.PlatformProviderSupported)
 	g, got := NewWithT(t), computeStatus(s).Conditions
 	g.Expect(meta.FindStatusCondition(got, "PlatformProviderSupported")).To(BeNil())
 	g.Expect(meta.FindStatusCondition(got, "PlatformCredentialsFound").Message).To(Equal("old"))
-	g.Expect(s.hc.Status.Conditions).To(Equal(last), "what was written last is compared with what is written now")
+	g.Expect(s.HC.Status.Conditions).To(Equal(last), "what was written last is compared with what is written now")
 }
 
 func TestAnnounce(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,16 +18,17 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/condition"
 )
 
-var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+var now = clustertest.Now
 
 // withScope returns a scope of the fixture's cluster, modified by the test.
 func withScope(mutate ...func(*scope)) *scope {
 	s := newScope(fixture.HostedCluster("clusters"))
-	s.now = now
+	s.Now = now
 	for _, m := range mutate {
 		m(s)
 	}
@@ -37,7 +37,7 @@ func withScope(mutate ...func(*scope)) *scope {
 
 func reporting(conditions ...metav1.Condition) func(*scope) {
 	return func(s *scope) {
-		s.hcp = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{Conditions: conditions}}
+		s.HCP = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{Conditions: conditions}}
 	}
 }
 
@@ -46,7 +46,7 @@ func is(conditionType hyperv1.ConditionType, status metav1.ConditionStatus, reas
 }
 
 func TestConditions(t *testing.T) {
-	rejected := func(s *scope) { s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, "no such image") }
+	rejected := func(s *scope) { s.Reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, "no such image") }
 	for _, tc := range []struct {
 		name          string
 		scope         *scope
@@ -69,20 +69,20 @@ func TestConditions(t *testing.T) {
 			is("Available", "False", "StatefulSetNotFound", "no etcd yet"), is("ValidReleaseInfo", "False", "Unreachable", "unknown authority"))),
 			hyperv1.HostedClusterAvailable, "False", "Unreachable", "unknown authority"},
 		{"When the control plane is being deleted, Available should be False whatever was reported last", withScope(
-			reporting(is("Available", "True", "AsExpected", "")), func(s *scope) { s.hcp.DeletionTimestamp = &metav1.Time{Time: now} }),
+			reporting(is("Available", "True", "AsExpected", "")), func(s *scope) { s.HCP.DeletionTimestamp = &metav1.Time{Time: now} }),
 			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "delete the HostedCluster"},
 		{"When the cluster is being deleted, Available should report what the deletion waits for", withScope(func(s *scope) {
-			s.hc.DeletionTimestamp = &metav1.Time{Time: now}
+			s.HC.DeletionTimestamp = &metav1.Time{Time: now}
 			s.deletion = "Waiting for machines"
 		}), hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "Waiting for machines"},
 		{"When an upgrade is blocked, Progressing should report Blocked", withScope(func(s *scope) { s.upgradeBlocked = "not upgradeable" }),
 			hyperv1.HostedClusterProgressing, "True", "Blocked", "not upgradeable"},
 		{"When the configuration is invalid, Progressing should report Blocked", withScope(func(s *scope) {
-			s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, "overlap")
+			s.Reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, "overlap")
 		}), hyperv1.HostedClusterProgressing, "True", "Blocked", "overlap"},
 		{"When there is no version history, Progressing should be True", withScope(), hyperv1.HostedClusterProgressing, "True", "Progressing", ""},
 		{"When ClusterVersionFailing is True, ClusterVersionSucceeding should be False", withScope(reporting(is("Failing", "True", "X", "bad")), func(s *scope) {
-			s.hcp.Status.Conditions[0].Type = string(hyperv1.ClusterVersionFailing)
+			s.HCP.Status.Conditions[0].Type = string(hyperv1.ClusterVersionFailing)
 		}), hyperv1.ClusterVersionSucceeding, "False", "X", "bad"},
 		{"When no component reports the cluster version, ClusterVersionSucceeding should be Unknown", withScope(),
 			hyperv1.ClusterVersionSucceeding, "Unknown", "StatusUnknown", ""},
@@ -94,9 +94,9 @@ func TestConditions(t *testing.T) {
 			s.ignitionEndpoint = "a.example"
 			s.ignitionServer = &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: "Available", Status: "True"}}}}
 		}), hyperv1.IgnitionEndpointAvailable, "True", "AsExpected", ""},
-		{"When the cluster is paused, ReconciliationActive should be False", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }),
+		{"When the cluster is paused, ReconciliationActive should be False", withScope(func(s *scope) { s.HC.Spec.PausedUntil = ptr.To("true") }),
 			hyperv1.ReconciliationActive, "False", "ReconciliationPaused", ""},
-		{"When pausedUntil is invalid, ReconciliationActive should report the accepted format", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("soon") }),
+		{"When pausedUntil is invalid, ReconciliationActive should report the accepted format", withScope(func(s *scope) { s.HC.Spec.PausedUntil = ptr.To("soon") }),
 			hyperv1.ReconciliationActive, "False", "InvalidPausedUntilValue", "RFC 3339"},
 		{"When a reconcile fails, ReconciliationSucceeded should report the error", withScope(func(s *scope) { s.failure = errors.New("disk full") }),
 			hyperv1.ReconciliationSucceeded, "False", "ReconciliationError", "disk full"},
@@ -118,7 +118,7 @@ func TestConditions(t *testing.T) {
 		NewWithT(t).Expect(c).To(BeNil())
 	})
 	t.Run("When conditions are set, each should have the observed generation", func(t *testing.T) {
-		s := withScope(func(s *scope) { s.hc.Generation = 7 })
+		s := withScope(func(s *scope) { s.HC.Generation = 7 })
 		NewWithT(t).Expect(computeStatus(s).Conditions).To(HaveEach(HaveField("ObservedGeneration", BeEquivalentTo(7))))
 	})
 }
@@ -150,12 +150,12 @@ func TestVersionStatus(t *testing.T) {
 	})
 	t.Run("When the control plane reports a history, it should copy that history", func(t *testing.T) {
 		s := withScope(reporting())
-		s.hcp.Status.VersionStatus = running
+		s.HCP.Status.VersionStatus = running
 		NewWithT(t).Expect(versionStatus(s)).To(Equal(running))
 	})
 	t.Run("When the payload cannot be read, it should keep the last history", func(t *testing.T) {
 		s := withScope()
-		s.hc.Status.Version = running
+		s.HC.Status.Version = running
 		NewWithT(t).Expect(versionStatus(s)).To(Equal(running))
 	})
 	t.Run("When the history is too long, it should drop the oldest entries", func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestUpgradeBlocked(t *testing.T) {
 	payloads := fixture.Payloads()
 	upgrading := func(mutate func(*scope)) *scope {
 		return withScope(reporting(is(hyperv1.ClusterVersionUpgradeable, "False", "AdminAckRequired", "acknowledge first")), func(s *scope) {
-			s.hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
-			s.hcp.Spec.ReleaseImage = "old"
+			s.HC.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
+			s.HCP.Spec.ReleaseImage = "old"
 			s.wantedControlPlane = payloads[fixture.ReleaseImage]
 			mutate(s)
 		})
@@ -183,16 +183,16 @@ func TestUpgradeBlocked(t *testing.T) {
 		blocked bool
 	}{
 		{"When the cluster is not upgradeable, it should block the upgrade", func(*scope) {}, true},
-		{"When the release is the running image, it should not block the upgrade", func(s *scope) { s.hcp.Spec.ReleaseImage = fixture.ReleaseImage }, false},
-		{"When the upgrade is a patch version, it should not block the upgrade", func(s *scope) { s.hc.Status.Version.History[0].Version = "1.36.0" }, false},
-		{"When no version is completed yet, it should not block the upgrade", func(s *scope) { s.hc.Status.Version = nil }, false},
+		{"When the release is the running image, it should not block the upgrade", func(s *scope) { s.HCP.Spec.ReleaseImage = fixture.ReleaseImage }, false},
+		{"When the upgrade is a patch version, it should not block the upgrade", func(s *scope) { s.HC.Status.Version.History[0].Version = "1.36.0" }, false},
+		{"When no version is completed yet, it should not block the upgrade", func(s *scope) { s.HC.Status.Version = nil }, false},
 		{"When the annotation forces the release, it should not block the upgrade", func(s *scope) {
-			s.hc.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: fixture.ReleaseImage}
+			s.HC.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: fixture.ReleaseImage}
 		}, false},
 		{"When the annotation forces another release, it should block the upgrade", func(s *scope) {
-			s.hc.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: "other"}
+			s.HC.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: "other"}
 		}, true},
-		{"When the cluster is upgradeable, it should not block the upgrade", func(s *scope) { s.hcp.Status.Conditions[0].Status = "True" }, false},
+		{"When the cluster is upgradeable, it should not block the upgrade", func(s *scope) { s.HCP.Status.Conditions[0].Status = "True" }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -234,9 +234,9 @@ func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) 
 
 func TestAnnounceKeepsConditionsApart(t *testing.T) {
 	s := withScope(func(s *scope) {
-		s.hc.Status.Conditions = []metav1.Condition{is("Degraded", "True", "AsExpected", ""), is("Available", "True", "AsExpected", "")}
+		s.HC.Status.Conditions = []metav1.Condition{is("Degraded", "True", "AsExpected", ""), is("Available", "True", "AsExpected", "")}
 	})
 	var made actions
-	(&Reconciler{Recorder: &made}).announce(s.hc, nil)
+	(&Reconciler{Recorder: &made}).announce(s.HC, nil)
 	NewWithT(t).Expect(made).To(ConsistOf("Degraded", "Available"), "the API shows events of one action and reason as one")
 }

@@ -18,13 +18,13 @@ const maxHistory = 100
 // versionStatus returns the version status that the control plane reports. If it reports none yet, or its operator does
 // not record a history, the status follows the images that it runs.
 func versionStatus(s *scope) *hyperv1.ClusterVersionStatus {
-	if s.hcp != nil && s.hcp.Status.VersionStatus != nil {
-		return s.hcp.Status.VersionStatus
+	if s.HCP != nil && s.HCP.Status.VersionStatus != nil {
+		return s.HCP.Status.VersionStatus
 	}
 	if s.images.release == "" {
-		return s.hc.Status.Version
+		return s.HC.Status.Version
 	}
-	return followImages(s.hc.Status.Version, s.hc.Generation, s.images.release, s.hcp, s.now)
+	return followImages(s.HC.Status.Version, s.HC.Generation, s.images.release, s.HCP, s.Now)
 }
 
 func followImages(last *hyperv1.ClusterVersionStatus, generation int64, image string, hcp *hyperv1.HostedControlPlane, now time.Time) *hyperv1.ClusterVersionStatus {

@@ -71,7 +71,7 @@ func TestLongHistory(t *testing.T) {
 
 // TestWhoseVersion checks whether the history comes from the control plane or from this operator.
 func TestWhoseVersion(t *testing.T) {
-	named := func(s *scope) { s.images.release, s.hc.Generation = "new", 9 }
+	named := func(s *scope) { s.images.release, s.HC.Generation = "new", 9 }
 	last := guestHistory(went("1.35.0", configv1.CompletedUpdate))
 	for name, test := range map[string]struct {
 		change func(*scope)
@@ -82,9 +82,9 @@ func TestWhoseVersion(t *testing.T) {
 		"When the control plane reports a history, it should copy that history": {func(s *scope) {
 			reporting()(s)
 			named(s)
-			s.hcp.Status.VersionStatus = guestHistory(went("theirs", ""))
+			s.HCP.Status.VersionStatus = guestHistory(went("theirs", ""))
 		}, "theirs"},
-		"When no image is set yet, it should keep the last history": {func(s *scope) { s.hc.Status.Version = last }, "1.35.0"},
+		"When no image is set yet, it should keep the last history": {func(s *scope) { s.HC.Status.Version = last }, "1.35.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, got := NewWithT(t), versionStatus(withScope(test.change))

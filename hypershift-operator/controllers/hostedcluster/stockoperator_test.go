@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/rbac"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/monitoringcrds"
@@ -185,7 +187,7 @@ func (s *world) level(decided string) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{}
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)).To(Succeed())
-	annotate(namespace, hyperv1.PodSecurityAdmissionLabelOverrideAnnotation, decided)
+	cluster.Annotate(namespace, hyperv1.PodSecurityAdmissionLabelOverrideAnnotation, decided)
 	s.Expect(s.client.Update(s.t.Context(), namespace)).To(Succeed())
 }
 
@@ -251,13 +253,13 @@ func TestAuthenticationReader(t *testing.T) {
 	}
 	allowed := func(t *testing.T) {
 		t.Helper()
-		NewWithT(t).Eventually(func() error { return read(payload.hosted(), pkiOperatorName) }).Should(Succeed())
+		NewWithT(t).Eventually(func() error { return read(payload.hosted(), rbac.PKIOperator) }).Should(Succeed())
 	}
 	t.Run("the PKI operator of an OpenShift payload may read the ConfigMap", allowed)
 	t.Run("no other service account may read the ConfigMap", func(t *testing.T) {
 		for _, err := range []error{
-			read(payload.hosted(), controlPlaneOperatorName), read(payload.hosted(), "default"), read(product.hosted(), pkiOperatorName),
-			read(payload.namespace, pkiOperatorName),
+			read(payload.hosted(), controlPlaneOperatorName), read(payload.hosted(), "default"), read(product.hosted(), rbac.PKIOperator),
+			read(payload.namespace, rbac.PKIOperator),
 		} {
 			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		}
@@ -280,17 +282,17 @@ func TestAuthenticationReader(t *testing.T) {
 		allowed(t)
 	})
 	t.Run("the RoleBinding is deleted with the cluster", func(t *testing.T) {
-		_, err := payload.deleteClusterRoles(t.Context(), newScope(payload.cluster()))
+		_, err := deletion.Deleter{Client: payload.Client}.DeleteClusterRoles(t.Context(), cluster.New(payload.cluster()))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(binding()), binding()))).To(BeTrue())
 	})
 	t.Run("a RoleBinding of the same name that belongs to another owner is kept and reported", func(t *testing.T) {
 		g, theirs := NewWithT(t), binding()
-		theirs.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: authenticationReaderRole}
+		theirs.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"}
 		g.Expect(c.Create(t.Context(), theirs)).To(Succeed())
 		_, err := payload.pass()
 		g.Expect(err).To(MatchError(ContainSubstring("not this cluster's")))
-		_, err = payload.deleteClusterRoles(t.Context(), newScope(payload.cluster()))
+		_, err = deletion.Deleter{Client: payload.Client}.DeleteClusterRoles(t.Context(), cluster.New(payload.cluster()))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found(t, c, theirs).Subjects).To(BeEmpty())
 	})

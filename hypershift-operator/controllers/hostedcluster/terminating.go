@@ -21,30 +21,30 @@ import (
 // until they are gone: a volume stays until its pod stops.
 func (r *Reconciler) observeTerminating(ctx context.Context, s *scope) error {
 	conditionType := hyperv1.ControlPlaneDataRetained
-	if s.hcp == nil || !s.hc.DeletionTimestamp.IsZero() || !s.hcp.DeletionTimestamp.IsZero() {
-		s.clear(conditionType)
+	if s.HCP == nil || !s.HC.DeletionTimestamp.IsZero() || !s.HCP.DeletionTimestamp.IsZero() {
+		s.Clear(conditionType)
 		return nil
 	}
 	var names []string
 	// The control-plane-operator itself deletes the volume of a member that it replaces.
-	if !condition.IsTrue(reportedBy(s.hcp), string(hyperv1.EtcdRecoveryActive)) {
-		claims, err := r.terminating(ctx, s.namespace, "PersistentVolumeClaim", dataguard.GuardsClaim)
+	if !condition.IsTrue(s.Reported(), string(hyperv1.EtcdRecoveryActive)) {
+		claims, err := r.terminating(ctx, s.Namespace, "PersistentVolumeClaim", dataguard.GuardsClaim)
 		if err != nil {
 			return err
 		}
 		names = claims
 	}
-	secrets, err := r.terminating(ctx, s.namespace, "Secret", dataguard.GuardsSecret)
+	secrets, err := r.terminating(ctx, s.Namespace, "Secret", dataguard.GuardsSecret)
 	if err != nil {
 		return err
 	}
 	if names = append(names, secrets...); len(names) == 0 {
-		s.clear(conditionType)
+		s.Clear(conditionType)
 		return nil
 	}
-	s.reject(conditionType, hyperv1.DataTerminatingReason, fmt.Sprintf(
+	s.Reject(conditionType, hyperv1.DataTerminatingReason, fmt.Sprintf(
 		"%s in namespace %s is being deleted and cannot be made again; a volume stays until its pod stops: "+
-			"take a backup with hypershift create etcd-backup before you restart or move the pod", strings.Join(names, ", "), s.namespace))
+			"take a backup with hypershift create etcd-backup before you restart or move the pod", strings.Join(names, ", "), s.Namespace))
 	return nil
 }
 

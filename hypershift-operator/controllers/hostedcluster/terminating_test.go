@@ -21,7 +21,7 @@ func TestTerminating(t *testing.T) {
 		obj.SetDeletionTimestamp(&metav1.Time{Time: now})
 		return obj
 	}
-	here := withScope().namespace
+	here := withScope().Namespace
 	for name, tc := range map[string]struct {
 		objects   []client.Object
 		repairing bool
@@ -40,7 +40,7 @@ func TestTerminating(t *testing.T) {
 			g, d := NewWithT(t), newDesk(tc.objects...)
 			s := withScope(reporting(is(hyperv1.EtcdRecoveryActive, map[bool]metav1.ConditionStatus{true: "True", false: "False"}[tc.repairing], "R", "")))
 			g.Expect(d.observeTerminating(t.Context(), s)).To(Succeed())
-			c, reported := s.conditions[string(hyperv1.ControlPlaneDataRetained)]
+			c, reported := s.Conditions[string(hyperv1.ControlPlaneDataRetained)]
 			g.Expect(reported).To(Equal(tc.says != ""))
 			if reported {
 				g.Expect(string(c.Status) + c.Reason).To(Equal("FalseDataTerminating"))
@@ -51,8 +51,8 @@ func TestTerminating(t *testing.T) {
 	t.Run("a cluster that is deleted reports nothing", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(going(&corev1.PersistentVolumeClaim{}, here, "data-etcd-0"))
 		s := withScope(reporting())
-		s.hc.DeletionTimestamp = &metav1.Time{Time: now}
+		s.HC.DeletionTimestamp = &metav1.Time{Time: now}
 		g.Expect(d.observeTerminating(t.Context(), s)).To(Succeed())
-		g.Expect(s.conditions).To(BeEmpty())
+		g.Expect(s.Conditions).To(BeEmpty())
 	})
 }

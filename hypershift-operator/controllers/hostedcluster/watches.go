@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/reference"
@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
 	for _, child := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
-		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(ownerByLabels))
+		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(cluster.RequestByLabels))
 	}
 	for _, shared := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
 		b = b.WatchesMetadata(shared, handler.EnqueueRequestsFromMapFunc(r.ownerOrReader))
@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // no other tenant can write it. These are the namespace of that cluster, the operator's namespace, kube-system, and a
 // namespace that the cluster names. In a hosted namespace, the annotation of the namespace counts.
 func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
-	request, points := backPointer(obj)
+	request, points := cluster.RequestByAnnotation(obj)
 	namespace := obj.GetNamespace()
 	if points && slices.Contains([]string{"", request.Namespace, r.Settings.OperatorNamespace, metav1.NamespaceSystem},
 		namespace) {
@@ -74,7 +74,7 @@ func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.R
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, hosted); err != nil {
 		return nil
 	}
-	if of, ok := backPointer(hosted); ok && hosted.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true" {
+	if of, ok := cluster.RequestByAnnotation(hosted); ok && hosted.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true" {
 		return []reconcile.Request{of}
 	}
 	if points && r.namesAgents(ctx, request, namespace) {
@@ -90,19 +90,6 @@ func (r *Reconciler) namesAgents(ctx context.Context, request reconcile.Request,
 		return false
 	}
 	return hc.Spec.Platform.Agent != nil && hc.Spec.Platform.Agent.AgentNamespace == namespace
-}
-
-func backPointer(obj client.Object) (reconcile.Request, bool) {
-	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.HostedClusterAnnotation], "/")
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}, ok
-}
-
-func ownerByLabels(_ context.Context, obj client.Object) []reconcile.Request {
-	labels := obj.GetLabels()
-	if labels[ownerName] == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[ownerNamespace], Name: labels[ownerName]}}}
 }
 
 // ownerOrReader maps a Secret or ConfigMap to the cluster for which it was created, or to the clusters that read it.

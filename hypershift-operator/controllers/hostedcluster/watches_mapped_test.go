@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster/clustertest"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -34,7 +35,7 @@ func TestMapped(t *testing.T) {
 	second := fixture.HostedCluster("clusters")
 	second.Name = "second"
 	second.Spec.Platform.Agent = &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}
-	pretends := hostedNamespace("pretends", "clusters/demo", "")
+	pretends := clustertest.HostedNamespace("pretends", "clusters/demo", "")
 	pretends.Labels = nil
 	inside := func(namespace, name string, annotations map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations}}
@@ -60,19 +61,19 @@ func TestMapped(t *testing.T) {
 		"an object in the agent namespace names a missing cluster, it should reconcile none":              {inside("agents", "x", to("clusters/gone")), "", nil},
 		"the object is in the operator's namespace, it should reconcile the named cluster": {inside("hypershift", "x", to("clusters/demo")), "",
 			requestsOf("clusters", "demo")},
-		"the object is a hosted namespace, it should reconcile its cluster": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
+		"the object is a hosted namespace, it should reconcile its cluster": {clustertest.HostedNamespace("clusters-demo", "clusters/demo", ""), "",
 			requestsOf("clusters", "demo")},
 		"the namespace cannot be read, it should reconcile none": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
 		"clusters cannot be listed, it should reconcile the cluster of the namespace": {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList",
 			requestsOf("clusters", "demo")},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
-			d := newDesk(fixture.HostedCluster("clusters"), second, hostedNamespace("clusters-demo", "clusters/demo", ""),
+			d := newDesk(fixture.HostedCluster("clusters"), second, clustertest.HostedNamespace("clusters-demo", "clusters/demo", ""),
 				pretends,
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}})
 			d.Settings.OperatorNamespace = "hypershift"
-			d.refuse = test.refuse
+			d.Refuse = test.refuse
 			if diff := cmp.Diff(test.want, d.ownerOrReader(t.Context(), test.obj)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -97,10 +98,10 @@ func TestReadObjects(t *testing.T) {
 		"no etcd":                 {without, nil},
 		"an audit webhook":        {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
 		"a signing key":           {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
-		"keys for Secrets":        {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
-		"one key for encryption":  {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
-		"no key for encryption":   {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
-		"a plugin for encryption": {byPlugin(ref("vault")), []string{"vault"}},
+		"keys for Secrets":        {clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
+		"one key for encryption":  {clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
+		"no key for encryption":   {clustertest.Encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
+		"a plugin for encryption": {clustertest.EncryptedByPlugin(ref("vault")), []string{"vault"}},
 		"an unmanaged etcd": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{Unmanaged: &hyperv1.UnmanagedEtcdSpec{TLS: hyperv1.EtcdTLSConfig{ClientSecret: *ref("tls")}}}
 		}, []string{"tls"}},
@@ -151,7 +152,7 @@ func TestWhenMonitored(t *testing.T) {
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(fixture.HostedCluster("clusters"), second)
-			d.refuse = test.refuse
+			d.Refuse = test.refuse
 			crd, made, changed := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: test.crd}}, &later{}, &later{}
 			d.whenMonitored().Create(t.Context(), event.CreateEvent{Object: crd}, made)
 			d.whenMonitored().Update(t.Context(), event.UpdateEvent{ObjectOld: &apiextensionsv1.CustomResourceDefinition{}, ObjectNew: crd}, changed)

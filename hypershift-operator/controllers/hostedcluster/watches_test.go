@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -48,9 +48,9 @@ func TestOwners(t *testing.T) {
 	}
 	t.Run("When a ClusterRole belongs to a cluster, it should find the cluster by its labels", func(t *testing.T) {
 		g := NewWithT(t)
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}}
-		g.Expect(ownerByLabels(t.Context(), role)).To(Equal(demo))
-		g.Expect(ownerByLabels(t.Context(), &rbacv1.ClusterRole{})).To(BeEmpty())
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{cluster.OwnerNamespace: "clusters", cluster.OwnerName: "demo"}}}
+		g.Expect(cluster.RequestByLabels(t.Context(), role)).To(Equal(demo))
+		g.Expect(cluster.RequestByLabels(t.Context(), &rbacv1.ClusterRole{})).To(BeEmpty())
 	})
 	t.Run("When a NodePool changes, it should reconcile its cluster", func(t *testing.T) {
 		NewWithT(t).Expect(clusterOfPool(t.Context(), fixture.NodePool("clusters"))).To(Equal(demo))
