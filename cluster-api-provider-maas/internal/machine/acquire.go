@@ -53,6 +53,9 @@ func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error)
 		s.findings.problem = &Problem{ReasonAllocationUncertain, "MAAS was asked for a machine and its answer was not received; waiting to see whether one turns up"}
 		return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
 	}
+	if result, waits := r.holdBack(s); waits {
+		return result, phase.ErrStop
+	}
 	if missing, err := r.checkImage(ctx, s); err != nil {
 		return r.problem(ctx, s, err)
 	} else if missing != "" {
@@ -200,9 +203,11 @@ func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placeme
 		return ctrl.Result{}, err
 	}
 	if placement.HasNone(cause) && !s.machine.Spec.IsLXD() {
-		return r.noCapacity(s, r.explain(ctx, s, request))
+		result, err := r.noCapacity(s, r.explain(ctx, s, request))
+		return r.rejected(s, result, err)
 	}
-	return r.problem(ctx, s, cause)
+	result, err := r.problem(ctx, s, cause)
+	return r.rejected(s, result, err)
 }
 
 func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {
