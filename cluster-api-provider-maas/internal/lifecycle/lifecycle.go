@@ -297,6 +297,12 @@ func sentence(m *maas.Machine, text string) string {
 	return s
 }
 
+// Installed reports whether MAAS may have begun to install a machine since its allocation. MAAS stores the operating
+// system when it accepts a deployment, and clears it at the release.
+func Installed(m *maas.Machine) bool {
+	return m.Status != maas.StatusAllocated || m.OSystem != ""
+}
+
 // Describe returns a machine and its state: "machine m3 (wq4h8c) is Deploying".
 func Describe(m *maas.Machine) string {
 	return fmt.Sprintf("machine %s (%s) is %s", m.Hostname, m.SystemID, StateName(m))

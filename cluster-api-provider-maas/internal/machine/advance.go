@@ -51,6 +51,7 @@ func (s *scope) marks() map[string]string {
 		maas.AnnotationCluster:    s.cluster.Name,
 		maas.AnnotationClusterUID: s.allocation().ClusterUID,
 		maas.AnnotationPool:       pool(s.machine),
+		maas.AnnotationErase:      s.eraseMode(),
 	}
 }
 

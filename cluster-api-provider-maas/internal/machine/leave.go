@@ -123,7 +123,7 @@ func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) er
 
 // release asks MAAS to release a machine.
 func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why string) error {
-	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, s.releaseRequest(why))
+	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, s.releaseRequest(m, why))
 	if maas.IsNotFound(err) {
 		s.identity.Inventory.Forget(m.SystemID)
 		s.observed = nil
