@@ -148,6 +148,7 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 		return ctrl.Result{}, err
 	}
 	got, err := s.ask(ctx, request, notTags, picked)
+	s.asked = err == nil || placement.HasNone(err) || maas.IsUncertain(err) || ctx.Err() != nil
 	if err != nil {
 		return r.notAllocated(ctx, s, request, err)
 	}
@@ -201,6 +202,10 @@ func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placeme
 	}
 	if err := r.forgetAttempt(ctx, s); err != nil {
 		return ctrl.Result{}, err
+	}
+	if lacksArchitecture(cause) {
+		result, err := r.unknownArchitecture(s, request, cause)
+		return r.rejected(s, result, err)
 	}
 	if placement.HasNone(cause) && !s.machine.Spec.IsLXD() {
 		result, err := r.noCapacity(s, r.explain(ctx, s, request))

@@ -143,6 +143,8 @@ type scope struct {
 	lost bool
 	// Set by own and record: this reconcile saw the allocation key on the machine.
 	proven bool
+	// Set by allocate: MAAS was asked for a machine, and the requested machine may be allocated now.
+	asked bool
 
 	// The results of the phases, for the status.
 	findings findings

@@ -62,6 +62,9 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 	if result, waits := r.holdBack(s); waits {
 		return result, phase.ErrStop
 	}
+	if _, _, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll); maas.IsGone(err) {
+		return r.stop(s, lxd.ReasonHostUnavailable, lxd.NoVMHosts+"; use a pool without lxd, or MAAS 3.8 or older")
+	}
 	if result, err := r.beforeVM(ctx, s); err != nil {
 		return result, err
 	}
@@ -142,9 +145,6 @@ func (r *Reconciler) vmRequest(ctx context.Context, s *scope) (lxd.Request, erro
 // only if the request names a project.
 func (r *Reconciler) hosts(ctx context.Context, s *scope, vmRequest lxd.Request) ([]lxd.Host, time.Time, error) {
 	listed, asOf, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll)
-	if maas.IsGone(err) {
-		return nil, asOf, nil // MAAS 4.0 no longer has VM hosts.
-	}
 	if err != nil {
 		return nil, asOf, err
 	}
