@@ -21,6 +21,9 @@ const (
 	// AnnotationPool holds the name of the machine's MachineDeployment, or of its MachineSet if there is no
 	// MachineDeployment.
 	AnnotationPool = "hypershift-pool"
+	// AnnotationErase holds the erase mode of the MaasMachine, with which a machine is released that no MaasMachine uses
+	// any more. It is missing without an erase mode.
+	AnnotationErase = "hypershift-erase"
 )
 
 // AllocationKey returns the agent_name of the allocation for the MaasMachine with the given UID. MAAS stores it in the

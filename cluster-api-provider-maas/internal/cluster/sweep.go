@@ -252,7 +252,7 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine
 	if lifecycle.Evaluate(lifecycle.Leaving, &m).Action != lifecycle.Release {
 		return nil
 	}
-	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "no MaasMachine uses it"})
+	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, machine.ReleaseRequest(eraseMode(m, key), "no MaasMachine uses it"))
 	if err != nil {
 		s.identity.Inventory.Forget(m.SystemID)
 		return err
@@ -260,4 +260,13 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine
 	s.identity.Inventory.Store(released)
 	r.warn(s.infra, "OrphanReleased", fmt.Sprintf("released machine %s (%s), which no MaasMachine uses (allocation key %s)", m.Hostname, m.SystemID, key))
 	return nil
+}
+
+// eraseMode returns the mode in which the disks of an orphan are erased: the one in its ownership annotations, if they
+// are of the allocation with this key. It is empty for a machine that was never installed.
+func eraseMode(m maas.Machine, key string) string {
+	if !lifecycle.Installed(&m) || key != maas.AllocationKey(m.Annotations[maas.AnnotationMachineUID]) {
+		return ""
+	}
+	return m.Annotations[maas.AnnotationErase]
 }

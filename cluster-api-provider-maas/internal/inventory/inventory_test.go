@@ -378,6 +378,8 @@ func TestClaim(t *testing.T) {
 		go func() { claims <- i.Claim(candidates) }()
 	}
 	g.Expect([]string{<-claims, <-claims, <-claims}).To(ConsistOf("a", "b", ""), "nobody gets what another one claimed")
+	i.Unclaim("b")
+	g.Expect([]string{i.Claim(candidates), i.Claim(candidates)}).To(Equal([]string{"b", ""}), "a claim that was given up is free once")
 }
 
 func TestHeldAddresses(t *testing.T) {

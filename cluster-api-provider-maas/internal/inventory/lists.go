@@ -176,6 +176,14 @@ func (i *Inventory) Claim(candidates []maas.Machine) string {
 	return ""
 }
 
+// Unclaim makes a claimed machine available again: no allocation was requested from MAAS, or MAAS rejected it although
+// the machine is Ready.
+func (i *Inventory) Unclaim(systemID string) {
+	i.mu.Lock()
+	delete(i.taken, systemID)
+	i.mu.Unlock()
+}
+
 // VMHosts returns the VM hosts, at most maxAge old, and the time of the call.
 func (i *Inventory) VMHosts(ctx context.Context, maxAge time.Duration) (hosts []maas.VMHost, asOf time.Time, err error) {
 	list, err := i.hosts.get(ctx, maxAge)

@@ -270,20 +270,21 @@ func Discard(m *maas.Machine) Outcome {
 
 // TakenOver returns the outcome for a machine that was released and allocated again for another owner.
 func TakenOver(stage Stage, m *maas.Machine) Outcome {
-	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released outside Cluster API and allocated again", Describe(m))
-	if stage == Leaving {
-		return Outcome{Action: Gone, Reason: ReasonReleased, Message: message}
-	}
-	return Outcome{Action: Lost, Reason: ReasonTakenOver, Message: message}
+	return reallocated(stage, Describe(m)+", but not for this MaasMachine")
 }
 
 // Foreign returns the outcome for a machine that is allocated to another MAAS user.
 func Foreign(stage Stage, systemID string) Outcome {
-	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released outside Cluster API and allocated again", systemID)
+	return reallocated(stage, fmt.Sprintf("machine %s belongs to another MAAS user", systemID))
+}
+
+// reallocated returns the outcome for a machine that was allocated again. Of a machine that is to be released, it is
+// unknown which release it was: the answer to the release by this provider may have been lost.
+func reallocated(stage Stage, state string) Outcome {
 	if stage == Leaving {
-		return Outcome{Action: Gone, Reason: ReasonReleased, Message: message}
+		return Outcome{Action: Gone, Reason: ReasonReleased, Message: state + ": it was released and allocated again"}
 	}
-	return Outcome{Action: Lost, Reason: ReasonTakenOver, Message: message}
+	return Outcome{Action: Lost, Reason: ReasonTakenOver, Message: state + ": it was released outside Cluster API and allocated again"}
 }
 
 func sentence(m *maas.Machine, text string) string {
@@ -295,6 +296,12 @@ func sentence(m *maas.Machine, text string) string {
 		s += fmt.Sprintf(" (MAAS says: %s)", words)
 	}
 	return s
+}
+
+// Installed reports whether MAAS may have begun to install a machine since its allocation. MAAS stores the operating
+// system when it accepts a deployment, and clears it at the release.
+func Installed(m *maas.Machine) bool {
+	return m.Status != maas.StatusAllocated || m.OSystem != ""
 }
 
 // Describe returns a machine and its state: "machine m3 (wq4h8c) is Deploying".

@@ -46,6 +46,9 @@ type Host struct {
 	DefaultStore string
 }
 
+// NoVMHosts describes a MAAS whose API no longer has VM hosts.
+const NoVMHosts = "this MAAS has no VM hosts, on which virtual machines are composed: they ended with MAAS 3.8"
+
 // Available returns the hosts on which MAAS composes LXD machines, sorted by name.
 func Available(listed []maas.VMHost) []Host {
 	var hosts []Host

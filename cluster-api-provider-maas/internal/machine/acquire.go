@@ -53,6 +53,9 @@ func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error)
 		s.findings.problem = &Problem{ReasonAllocationUncertain, "MAAS was asked for a machine and its answer was not received; waiting to see whether one turns up"}
 		return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
 	}
+	if result, waits := r.holdBack(s); waits {
+		return result, phase.ErrStop
+	}
 	if missing, err := r.checkImage(ctx, s); err != nil {
 		return r.problem(ctx, s, err)
 	} else if missing != "" {
@@ -145,6 +148,7 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 		return ctrl.Result{}, err
 	}
 	got, err := s.ask(ctx, request, notTags, picked)
+	s.asked = err == nil || placement.HasNone(err) || maas.IsUncertain(err) || ctx.Err() != nil
 	if err != nil {
 		return r.notAllocated(ctx, s, request, err)
 	}
@@ -199,10 +203,16 @@ func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placeme
 	if err := r.forgetAttempt(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if placement.HasNone(cause) && !s.machine.Spec.IsLXD() {
-		return r.noCapacity(s, r.explain(ctx, s, request))
+	if lacksArchitecture(cause) {
+		result, err := r.unknownArchitecture(s, request, cause)
+		return r.rejected(s, result, err)
 	}
-	return r.problem(ctx, s, cause)
+	if placement.HasNone(cause) && !s.machine.Spec.IsLXD() {
+		result, err := r.noCapacity(s, r.explain(ctx, s, request))
+		return r.rejected(s, result, err)
+	}
+	result, err := r.problem(ctx, s, cause)
+	return r.rejected(s, result, err)
 }
 
 func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {

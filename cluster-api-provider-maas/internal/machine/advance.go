@@ -51,6 +51,7 @@ func (s *scope) marks() map[string]string {
 		maas.AnnotationCluster:    s.cluster.Name,
 		maas.AnnotationClusterUID: s.allocation().ClusterUID,
 		maas.AnnotationPool:       pool(s.machine),
+		maas.AnnotationErase:      s.eraseMode(),
 	}
 }
 
@@ -159,10 +160,21 @@ func (r *Reconciler) notRunning(s *scope) time.Duration {
 	return r.Clock.Since(s.since(ConditionDeployed))
 }
 
-// powerOn powers on a machine that MAAS reports as off. It retries only after the time that a boot takes.
+// powerOn powers on a machine that MAAS reports as off. It retries only after the time that a boot takes. MAAS's record
+// may be minutes old, and powering on a running machine can power-cycle it, so the power is queried first.
 func (r *Reconciler) powerOn(ctx context.Context, s *scope) (ctrl.Result, error) {
 	again := ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}
 	if !r.powered.due(s.observed.SystemID, r.Clock.Now()) {
+		return again, nil
+	}
+	state, err := s.identity.Client.QueryPowerState(ctx, s.observed.SystemID)
+	if err != nil || state != maas.PowerOff {
+		s.identity.Inventory.Forget(s.observed.SystemID)
+	}
+	switch {
+	case err != nil:
+		return r.problem(ctx, s, err)
+	case state != maas.PowerOff:
 		return again, nil
 	}
 	m, err := s.identity.Client.PowerOnMachine(ctx, s.observed.SystemID, "it is in use as a node")

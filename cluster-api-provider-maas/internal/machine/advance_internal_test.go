@@ -243,11 +243,35 @@ func TestPowerOn(t *testing.T) {
 	if got := k.site.Has("m1").PowerState; got != "on" {
 		t.Errorf("its power is %s", got)
 	}
-	k = holder(t, status.Deployed)
-	simtest.Refuse(t, k.site.Simulator, "machine.power_on", "", http.StatusServiceUnavailable, "busy")
-	result, err := k.powerOn(t.Context(), k.scope)
-	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
-	k.expectEvents()
+	for _, operation := range []string{"machine.query_power_state", "machine.power_on"} {
+		k = holder(t, status.Deployed)
+		k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = "off" })
+		simtest.Refuse(t, k.site.Simulator, operation, "", http.StatusServiceUnavailable, "busy")
+		result, err := k.powerOn(t.Context(), k.scope)
+		k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
+		k.expectEvents()
+	}
+}
+
+// TestPowerOnQueriesFirst checks that a machine is not powered on because of an outdated record that it is off.
+func TestPowerOnQueriesFirst(t *testing.T) {
+	t.Parallel()
+	for _, now := range []string{"on", "unknown", "error"} {
+		k := holder(t, status.Deployed)
+		k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = "off" })
+		k.look("m1")
+		k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = now })
+		k.asked("")
+		result, err := k.powerOn(t.Context(), k.scope)
+		k.expectReason(result, err, "", 10*time.Second)
+		if k.asked("machine.power_on") > 0 {
+			t.Errorf("a machine whose power is %s is powered on", now)
+		}
+		k.expectEvents()
+		if m, err := k.identity.Inventory.Machine(t.Context(), "m1", time.Hour); err != nil || string(m.PowerState) != now {
+			t.Errorf("the next reconcile does not know that the power is %s: %+v, %v", now, m, err)
+		}
+	}
 }
 
 // TestPowerOnIsKnown checks that the next reconcile uses the answer of MAAS without another read.

@@ -53,7 +53,7 @@ func (r *Reconciler) background(ctx context.Context, s *scope) (ctrl.Result, err
 		}
 		if left.Action == lifecycle.Gone {
 			back[f.SystemID] = true
-			r.refusals.end(f.SystemID)
+			r.unreleased.end(f.SystemID)
 			r.normal(s, lifecycle.ReasonReleased, left.Message)
 			continue
 		}

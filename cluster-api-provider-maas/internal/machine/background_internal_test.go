@@ -67,7 +67,7 @@ func TestBackground(t *testing.T) {
 			if tc.failed == status.Ready {
 				k.site.Change("failed", func(m *inventory.Machine) { m.Owner, m.AgentName = "", "" })
 			}
-			k.refusals.add("failed", Problem{ReasonUnavailable, "long ago"}, k.site.Clock.Now().Add(-time.Hour))
+			k.unreleased.add("failed", Problem{ReasonUnavailable, "long ago"}, k.site.Clock.Now().Add(-time.Hour))
 			maybe(tc.set, k)
 			result, err := k.background(t.Context(), k.scope)
 			k.expectReason(result, err, "", tc.again)
@@ -83,7 +83,7 @@ func TestBackground(t *testing.T) {
 			if back := len(tc.left) == 0 || tc.left[0] == "other1 Wait MachineReleasing"; stored[0].Released != back || (stored[0].Address == nil) != back || !stored[1].Released || tc.other && stored[2].Released {
 				t.Errorf("it wrote down %+v", stored)
 			}
-			first := k.refusals.add("failed", Problem{}, k.site.Clock.Now()) <= 18*time.Second
+			first := k.unreleased.add("failed", Problem{}, k.site.Clock.Now()) <= 18*time.Second
 			if first != (tc.failed == status.Ready || len(tc.events) > 0 && tc.set == nil) {
 				t.Errorf("its refusals begin anew: %t", first)
 			}

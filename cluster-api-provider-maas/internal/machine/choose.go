@@ -37,7 +37,9 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil || s.identity.Inventory.MayCompose(ctx)
 	var candidates []maas.Machine
 	if mustPick || s.waitsForCapacity() {
-		if candidates, err = r.candidates(ctx, s, request); err != nil {
+		if candidates, err = r.candidates(ctx, s, request); lacksArchitecture(err) {
+			return r.unknownArchitecture(s, request, err)
+		} else if err != nil {
 			return r.problem(ctx, s, err)
 		}
 		if len(candidates) == 0 {
@@ -55,16 +57,29 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if picked == "" {
 		return r.noCapacity(s, "every machine that fits was taken a moment ago")
 	}
-	return r.allocate(ctx, s, request, picked)
+	result, err := r.allocate(ctx, s, request, picked)
+	if s.systemID() == "" && !s.asked {
+		s.identity.Inventory.Unclaim(picked)
+	}
+	return result, err
 }
 
 // candidates returns the Ready machines that match, the best one first.
 func (r *Reconciler) candidates(ctx context.Context, s *scope, request placement.Request) ([]maas.Machine, error) {
 	ready, err := s.identity.Inventory.Ready(ctx, request.Filter())
-	if err != nil && !placement.HasNone(err) {
+	if err != nil && (lacksArchitecture(err) || !placement.HasNone(err)) {
 		return nil, err
 	}
 	return request.Candidates(ready, s.aside), nil
+}
+
+// lacksArchitecture reports whether MAAS rejected the architecture of a request. MAAS knows the architectures of its
+// images only, and only after a rack controller has synchronized them.
+func lacksArchitecture(err error) bool { return maas.FieldMessages(err, "arch") != nil }
+
+func (r *Reconciler) unknownArchitecture(s *scope, request placement.Request, err error) (ctrl.Result, error) {
+	return r.stop(s, ReasonImageNotFound, fmt.Sprintf("%v; MAAS has no synchronized image for architecture %s, so it finds no machine with it: "+
+		"import such an image, and wait until a rack controller has synchronized it", err, request.Architecture))
 }
 
 // zonesOf returns the zones of the machines, in their order, without duplicates.

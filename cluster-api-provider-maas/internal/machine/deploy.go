@@ -52,6 +52,7 @@ func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return r.notDeployed(ctx, s, err)
 	}
 	r.refusals.end(m.SystemID)
+	r.common.clear(s.identitySecret())
 	r.take(s, m)
 	s.findings.outcome = lifecycle.Evaluate(lifecycle.Installing, m)
 	r.normal(s, lifecycle.ReasonDeploying, fmt.Sprintf("deploying %s on machine %s (%s)", s.machine.Spec.Image, m.Hostname, m.SystemID))
@@ -74,32 +75,37 @@ func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl
 }
 
 // heldUp retries with a growing delay while MAAS rejects a change of the machine. If that lasts too long, another
-// machine is tried. The number of attempts is limited, so a problem that no machine fixes is reported too.
+// machine is tried. A machine that is rejected for a cause that it shares with others stays allocated, and its
+// rejections are no failed attempt.
 func (r *Reconciler) heldUp(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	if !refused(err) || ctx.Err() != nil {
 		return r.problem(ctx, s, err)
 	}
-	if !s.provisioned() && r.lasted(s) > r.patience(s, err) {
+	now, p, shared := r.Clock.Now(), ProblemOf(err), r.sharedCause(s, err)
+	lasted := min(r.lasted(s), r.common.sinceShared(s.observed.SystemID, now))
+	switch {
+	case shared != "":
+		p.Message = fmt.Sprintf("%s; %s; machine %s (%s) stays allocated, and the call is retried", p.Message, shared, s.observed.Hostname, s.observed.SystemID)
+	case !s.provisioned() && lasted > r.patience(s, err):
 		return r.giveUp(ctx, s, lifecycle.Outcome{Action: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
 	}
-	p := ProblemOf(err)
-	if noImage(err) {
+	if lacksImage(err) {
 		p.Reason = ReasonImageNotFound
 	}
 	s.findings.problem = &p
-	return ctrl.Result{RequeueAfter: r.refusals.add(s.observed.SystemID, p, r.Clock.Now())}, phase.ErrStop
+	return ctrl.Result{RequeueAfter: r.refusals.add(s.observed.SystemID, p, now)}, phase.ErrStop
 }
 
 // patience returns how long a machine stays allocated while MAAS rejects a change. Rejected parameters seldom become
-// valid; an image or a power driver may become available again.
+// valid; a power driver may become available again.
 func (r *Reconciler) patience(s *scope, err error) time.Duration {
-	if maas.IsInvalid(err) && !noImage(err) {
+	if maas.IsInvalid(err) {
 		return r.Timing.Refused
 	}
 	return timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate)
 }
 
-func noImage(err error) bool { return maas.FieldMessages(err, "distro_series") != nil }
+func lacksImage(err error) bool { return maas.FieldMessages(err, "distro_series") != nil }
 
 // pausing repeats the last rejection while the backoff for the machine lasts.
 func (r *Reconciler) pausing(s *scope) (ctrl.Result, bool) {

@@ -144,7 +144,6 @@ func TestDeployLooksAnew(t *testing.T) {
 func TestGivenUpWhenRefused(t *testing.T) {
 	t.Parallel()
 	invalid := &maas.Error{StatusCode: http.StatusBadRequest, Fields: map[string][]string{"hwe_kernel": {"none"}}}
-	noSuchImage := &maas.Error{StatusCode: http.StatusBadRequest, Fields: map[string][]string{"distro_series": {"none"}}}
 	busy := &maas.Error{StatusCode: http.StatusServiceUnavailable}
 	soon := func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Allocate = &metav1.Duration{Duration: 3 * time.Minute} }
 	for name, tc := range map[string]struct {
@@ -153,7 +152,6 @@ func TestGivenUpWhenRefused(t *testing.T) {
 		within time.Duration
 	}{
 		"it rejects a parameter":              {invalid, func(*infrav1.MaasMachine) {}, 2 * time.Minute},
-		"it lacks the image":                  {noSuchImage, func(*infrav1.MaasMachine) {}, 10 * time.Minute},
 		"it is busy":                          {busy, func(*infrav1.MaasMachine) {}, 10 * time.Minute},
 		"it is busy and the timeout is short": {busy, soon, 3 * time.Minute},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
@@ -22,7 +23,10 @@ func TestLooksAnewAfterFailure(t *testing.T) {
 		do        func(context.Context, *rack)
 	}{
 		"a mark": {"machine.set_workload_annotations", func(ctx context.Context, k *rack) { _, _ = k.mark(ctx, k.scope) }},
-		"power":  {"machine.power_on", func(ctx context.Context, k *rack) { _, _ = k.powerOn(ctx, k.scope) }},
+		"power": {"machine.power_on", func(ctx context.Context, k *rack) {
+			k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = "off" })
+			_, _ = k.powerOn(ctx, k.scope)
+		}},
 		"a release": {"machine.release", func(ctx context.Context, k *rack) {
 			if k.release(ctx, k.scope, k.observed, "a test") == nil {
 				k.t.Error("MAAS was not asked")

@@ -88,7 +88,7 @@ func (r *Reconciler) GiveBack(ctx context.Context, infra *infrav1.MaasCluster, i
 	}
 	left := r.giveBackFailed(ctx, &scope{machine: m, infra: infra, identity: id, user: record.User, regarding: infra})
 	if left.Action == lifecycle.Gone {
-		r.refusals.end(systemID)
+		r.unreleased.end(systemID)
 	}
 	return left
 }

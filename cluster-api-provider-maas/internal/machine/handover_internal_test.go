@@ -168,7 +168,7 @@ func TestGiveBackHandedOver(t *testing.T) {
 			}
 			k := seeker(t, user, sibling("unused"), simtest.Machine{ID: "m1", Status: status.Deployed, Owner: user, Power: "on"})
 			k.site.Change("m1", tc.is)
-			k.refusals.add("m1", Problem{}, k.site.Clock.Now().Add(-time.Hour))
+			k.unreleased.add("m1", Problem{}, k.site.Clock.Now().Add(-time.Hour))
 			w := k.witness()
 			left := k.GiveBack(t.Context(), k.infra, k.identity, "m1", tc.record)
 			if left.Action != tc.action {
@@ -185,7 +185,7 @@ func TestGiveBackHandedOver(t *testing.T) {
 			if (m != nil) != tc.there || m != nil && (m.Status == status.Releasing || m.Task != nil) != tc.busy {
 				t.Errorf("MAAS has it as %+v", m)
 			}
-			if first := k.refusals.add("m1", Problem{}, k.site.Clock.Now()) <= 18*time.Second; !first && tc.action == lifecycle.Gone {
+			if first := k.unreleased.add("m1", Problem{}, k.site.Clock.Now()) <= 18*time.Second; !first && tc.action == lifecycle.Gone {
 				t.Error("what MAAS refused is remembered of a machine that is back")
 			}
 		})

@@ -94,7 +94,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	if left.Action == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
 		return left, nil
 	}
-	if p, pause := r.refusals.standing(m.SystemID, r.Clock.Now()); pause > 0 {
+	if p, pause := r.unreleased.standing(m.SystemID, r.Clock.Now()); pause > 0 {
 		return lifecycle.Outcome{Action: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}, nil
 	}
 	if left.Action == lifecycle.Release {
@@ -123,7 +123,7 @@ func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) er
 
 // release asks MAAS to release a machine.
 func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why string) error {
-	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, s.releaseRequest(why))
+	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, s.releaseRequest(m, why))
 	if maas.IsNotFound(err) {
 		s.identity.Inventory.Forget(m.SystemID)
 		s.observed = nil
@@ -132,11 +132,12 @@ func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why
 	if err != nil {
 		s.identity.Inventory.Forget(m.SystemID)
 		if refused(err) {
-			r.refusals.add(m.SystemID, ProblemOf(err), r.Clock.Now())
+			r.unreleased.add(m.SystemID, ProblemOf(err), r.Clock.Now())
 		}
 		return err
 	}
 	r.refusals.end(m.SystemID)
+	r.unreleased.end(m.SystemID)
 	r.take(s, released)
 	if m.Status != maas.StatusReleasingFailed && m.Status != maas.StatusFailedDiskErasing {
 		// The event for the completed release is emitted when MAAS reports it.

@@ -231,8 +231,8 @@ func TestLeave(t *testing.T) {
 		"the erasure failed":                          {status.FailedDiskErasing, "self", nil, lifecycle.Stuck, 1, nil},
 		"the failed release was retried a moment ago": {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery+1)) }, lifecycle.Stuck, 0, nil},
 		"the failed release was retried a while ago":  {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery)) }, lifecycle.Stuck, 1, nil},
-		"MAAS rejected the release a moment ago":      {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
-		"MAAS rejected the release a while ago":       {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"MAAS rejected the release a moment ago":      {status.Deployed, "self", func(k *rack) { k.unreleased.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
+		"MAAS rejected the release a while ago":       {status.Deployed, "self", func(k *rack) { k.unreleased.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
 		"MAAS does not have it any more":              {status.FailedReleasing, "self", func(k *rack) { k.site.ResetRequests(); k.observed.SystemID = "nobody" }, lifecycle.Gone, 1, nil},
 	} {
 		t.Run("When "+name+", it should be released only if that is due", func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestLeave(t *testing.T) {
 			if diff := cmp.Diff(tc.events, told(k.Recorder.(*events.FakeRecorder))); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
-			if _, pause := k.refusals.standing("aaaaa1", noon); (pause > 0) != (left.Reason == "Refused") {
+			if _, pause := k.unreleased.standing("aaaaa1", noon); (pause > 0) != (left.Reason == "Refused") {
 				t.Errorf("the refusal stands for %s", pause)
 			}
 		})
@@ -281,7 +281,7 @@ func TestReleaseFails(t *testing.T) {
 		if err == nil || left.Action != lifecycle.Release {
 			t.Errorf("%d: it is to %s, %v", code, left.Action, err)
 		}
-		if _, pause := k.refusals.standing("aaaaa1", noon); (pause > 0) != remembered {
+		if _, pause := k.unreleased.standing("aaaaa1", noon); (pause > 0) != remembered {
 			t.Errorf("%d is remembered for %s", code, pause)
 		}
 		k.site.Change("aaaaa1", func(m *inventory.Machine) { m.Hostname = "renamed" })
@@ -292,7 +292,7 @@ func TestReleaseFails(t *testing.T) {
 		if err := k.release(t.Context(), k.scope, k.observed, "why"); err != nil {
 			t.Error(err)
 		}
-		if _, pause := k.refusals.standing("aaaaa1", noon); pause > 0 || k.observed.Status != maas.StatusReleasing {
+		if _, pause := k.unreleased.standing("aaaaa1", noon); pause > 0 || k.observed.Status != maas.StatusReleasing {
 			t.Errorf("after it went well, it pauses %s, and is %v", pause, k.observed.Status)
 		}
 	}

@@ -77,10 +77,11 @@ func powersOn(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	simtest.KillBMC(t, w.Simulator, "aaaaaa")
-	w.edit("aaaaaa", func(m *inventory.Machine) { m.PowerState = "off" })
+	off := func(m *inventory.Machine) { m.PowerState = "off" }
+	w.edit("aaaaaa", off)
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachinePoweredOff", "switched off")
+	w.edit("aaaaaa", off)
 	w.passes("m", 4)
 	w.Expect(w.count("power_on")).To(Equal(1))
 	w.reconcile("m", 6*time.Minute)

@@ -90,6 +90,18 @@ func (r *refusals) add(systemID string, p Problem, now time.Time) time.Duration 
 	return pause
 }
 
+// hold records a rejection with the delay that the caller chose. It drops rejections of long ago.
+func (r *refusals) hold(key string, p Problem, pause time.Duration, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for other, last := range r.bySystemID {
+		if now.Sub(last.until) > rarely {
+			delete(r.bySystemID, other)
+		}
+	}
+	r.bySystemID[key] = refusal{problem: p, pause: pause, until: now.Add(pause)}
+}
+
 // standing returns the current rejection and the rest of its delay; zero when there is none.
 func (r *refusals) standing(systemID string, now time.Time) (Problem, time.Duration) {
 	r.mu.Lock()

@@ -88,18 +88,22 @@ type Reconciler struct {
 	Attempts int
 
 	powered, released *pace
-	refusals          *refusals
-	claims            *claims
-	spread            *spread
-	places            *lxd.Ledger
-	looks             *looks
+	// refusals is for changes of a machine in use, unreleased for its release, unmet for requests for a machine.
+	refusals, unreleased, unmet *refusals
+	common                      *commonCauses
+	claims                      *claims
+	spread                      *spread
+	places                      *lxd.Ledger
+	looks                       *looks
 }
 
 // Default sets the defaults of fields with a zero value and creates the internal state.
 func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
-	r.refusals = newRefusals(r.Timing.Problem, r.Timing.Settled)
+	r.refusals, r.unreleased = newRefusals(r.Timing.Problem, r.Timing.Settled), newRefusals(r.Timing.Problem, r.Timing.Settled)
+	r.unmet = newRefusals(r.Timing.Problem, r.Timing.Settled)
+	r.common = newCommonCauses()
 	r.claims, r.spread, r.places = newClaims(), newSpread(), lxd.NewLedger()
 	r.looks = newLooks()
 	if r.Attempts == 0 {
@@ -139,6 +143,8 @@ type scope struct {
 	lost bool
 	// Set by own and record: this reconcile saw the allocation key on the machine.
 	proven bool
+	// Set by allocate: MAAS was asked for a machine, and the requested machine may be allocated now.
+	asked bool
 
 	// The results of the phases, for the status.
 	findings findings

@@ -86,15 +86,38 @@ func timeout(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	return set.Duration
 }
 
-// releaseRequest returns the request with the options to erase disks. Without an erase mode, the settings of MAAS
-// apply.
-func (s *scope) releaseRequest(why string) maas.ReleaseRequest {
-	request := maas.ReleaseRequest{Comment: why}
-	if erase := s.machine.Spec.Erase; erase != nil {
-		request.QuickErase, request.SecureErase = erase.Mode == "Quick", erase.Mode == "Secure"
-		request.Erase = erase.Mode != "None"
+// releaseRequest returns the request with the options to erase the disks of a machine.
+func (s *scope) releaseRequest(m *maas.Machine, why string) maas.ReleaseRequest {
+	if !s.installed(m) {
+		return ReleaseRequest("", why)
 	}
-	return request
+	return ReleaseRequest(s.eraseMode(), why)
+}
+
+// ReleaseRequest returns the request with the options of an erase mode. Without an erase mode, the settings of MAAS
+// apply.
+func ReleaseRequest(mode, why string) maas.ReleaseRequest {
+	erase := mode != "" && mode != "None"
+	return maas.ReleaseRequest{Comment: why, Erase: erase, QuickErase: mode == "Quick", SecureErase: mode == "Secure"}
+}
+
+// eraseMode returns the erase mode of the spec; empty if it has none.
+func (s *scope) eraseMode() string {
+	if s.machine.Spec.Erase == nil {
+		return ""
+	}
+	return s.machine.Spec.Erase.Mode
+}
+
+// installed reports whether MAAS may have begun to install the machine for this MaasMachine. If not, there is nothing
+// to erase. An erasure starts the machine, and MAAS rejects it while no rack controller is connected.
+func (s *scope) installed(m *maas.Machine) bool {
+	for _, f := range failuresOf(s.machine) {
+		if f.SystemID == m.SystemID && f.Reason != ReasonNotDeployable && f.Reason != ReasonInterfaceNotFound {
+			return true
+		}
+	}
+	return lifecycle.Installed(m) || m.SystemID == s.systemID() && (s.provisioned() || s.stage() == lifecycle.Installing)
 }
 
 // stage returns the lifecycle stage of the MaasMachine and its machine.

@@ -66,7 +66,7 @@ func TestErase(t *testing.T) {
 		if mode != "" {
 			m.Spec.Erase = &infrav1.EraseConfig{Mode: mode}
 		}
-		if diff := cmp.Diff(want, (&scope{machine: m}).releaseRequest("why")); diff != "" {
+		if diff := cmp.Diff(want, (&scope{machine: m}).releaseRequest(&maas.Machine{Status: maas.StatusDeployed}, "why")); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", mode, diff)
 		}
 	}

@@ -59,6 +59,12 @@ func (r *Reconciler) findVM(ctx context.Context, s *scope, place lxd.Placement) 
 
 // composeVM has MAAS compose a virtual machine on the best host. If MAAS rejects that host, it tries the next one.
 func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if result, waits := r.holdBack(s); waits {
+		return result, phase.ErrStop
+	}
+	if _, _, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll); maas.IsGone(err) {
+		return r.stop(s, lxd.ReasonHostUnavailable, lxd.NoVMHosts+"; use a pool without lxd, or MAAS 3.8 or older")
+	}
 	if result, err := r.beforeVM(ctx, s); err != nil {
 		return result, err
 	}
@@ -139,9 +145,6 @@ func (r *Reconciler) vmRequest(ctx context.Context, s *scope) (lxd.Request, erro
 // only if the request names a project.
 func (r *Reconciler) hosts(ctx context.Context, s *scope, vmRequest lxd.Request) ([]lxd.Host, time.Time, error) {
 	listed, asOf, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll)
-	if maas.IsGone(err) {
-		return nil, asOf, nil // MAAS 4.0 no longer has VM hosts.
-	}
 	if err != nil {
 		return nil, asOf, err
 	}
@@ -217,7 +220,8 @@ func (r *Reconciler) notComposed(ctx context.Context, s *scope, cause error) (ct
 	if maas.IsForbidden(cause) {
 		cause = fmt.Errorf("%w; virtual machines are composed with the API key of a MAAS administrator only: put one into the Secret with the MAAS credentials", cause)
 	}
-	return r.problem(ctx, s, cause)
+	result, err := r.problem(ctx, s, cause)
+	return r.rejected(s, result, err)
 }
 
 func (r *Reconciler) unplace(ctx context.Context, s *scope) error {
@@ -243,7 +247,11 @@ func (r *Reconciler) noHost(ctx context.Context, s *scope, refusal lxd.Refusal, 
 		refusal.Message = fmt.Sprintf("no virtual machine for more than %s: %s", limit, refusal.Message)
 	}
 	s.findings.problem = &Problem{refusal.Reason, refusal.Message}
-	return ctrl.Result{RequeueAfter: jitter(min(max(r.Timing.Poll, waited/4), r.Timing.Settled))}, phase.ErrStop
+	result := ctrl.Result{RequeueAfter: jitter(min(max(r.Timing.Poll, waited/4), r.Timing.Settled))}
+	if len(refusals) == 0 {
+		return result, phase.ErrStop
+	}
+	return r.rejected(s, result, phase.ErrStop)
 }
 
 // beforeAllocation holds the states of a virtual machine that is not allocated. In these states the MAAS owner is the
@@ -262,6 +270,9 @@ func (r *Reconciler) raiseVM(ctx context.Context, s *scope, place lxd.Placement,
 	case !beforeAllocation[vm.Status]:
 		return r.takeVM(ctx, s, place, vm)
 	case vm.Status == maas.StatusReady:
+		if result, waits := r.holdBack(s); waits {
+			return result, phase.ErrStop
+		}
 		return r.allocate(ctx, s, placement.Request{Composed: true}, vm.SystemID)
 	case vm.Status == maas.StatusNew, vm.Status == maas.StatusCommissioning, vm.Status == maas.StatusTesting:
 		if lasted := r.Clock.Since(place.Composed); lasted > r.Timing.Commission {

@@ -234,7 +234,6 @@ func TestHostsAsListed(t *testing.T) {
 		fails   bool
 	}{
 		"MAAS has two":                         {faults.Rule{Kind: faults.Error, Operation: "nothing", Status: 500}, "", 2, false},
-		"MAAS no longer has VM hosts":          {faults.Rule{Kind: faults.Error, Status: http.StatusGone}, "", 0, false},
 		"MAAS does not answer":                 {faults.Rule{Kind: faults.Error, Status: http.StatusServiceUnavailable}, "", 0, true},
 		"the projects cannot be read":          {faults.Rule{Kind: faults.Error, Operation: "vm-host.parameters", Status: http.StatusForbidden}, "", 2, false},
 		"the requested project cannot be read": {faults.Rule{Kind: faults.Error, Operation: "vm-host.parameters", Status: http.StatusForbidden}, "p", 0, true},

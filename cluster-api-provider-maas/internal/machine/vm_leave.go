@@ -36,13 +36,23 @@ func (r *Reconciler) discard(ctx context.Context, s *scope, m *maas.Machine) err
 	switch {
 	case maas.IsNotFound(err):
 		s.observed = nil
-		r.normal(s, "MachineDeleted", fmt.Sprintf("deleted the virtual machine %s (%s) in MAAS", m.Hostname, m.SystemID))
+		r.reportDiscarded(ctx, s, m)
 		return nil
 	case err != nil:
 		return err
 	}
 	s.observed = left
 	return nil
+}
+
+// reportDiscarded reports that a virtual machine was deleted in MAAS. A MAAS without VM hosts does not destroy it.
+func (r *Reconciler) reportDiscarded(ctx context.Context, s *scope, m *maas.Machine) {
+	text := fmt.Sprintf("deleted the virtual machine %s (%s) in MAAS", m.Hostname, m.SystemID)
+	if _, _, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll); maas.IsGone(err) {
+		r.warn(s, "MachineDeleted", fmt.Sprintf("%s, but %s, so it may still run in LXD: delete it there", text, lxd.NoVMHosts))
+		return
+	}
+	r.normal(s, "MachineDeleted", text)
 }
 
 // discardUnallocated deletes a virtual machine that was composed and never allocated. It waits while the outcome of a
