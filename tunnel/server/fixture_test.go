@@ -197,9 +197,9 @@ func (f *fixture) node(name, network string, edit ...func(*agent.Config)) *node 
 	config := agent.Config{
 		Addresses: []string{"balancer:1"}, Grace: time.Minute, Log: logr.Discard(),
 		ClusterNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		TLS:      func() (*tls.Config, error) { return files.Client(serverName) },
-		Networks: func() ([]netip.Prefix, error) { return []netip.Prefix{netip.MustParsePrefix(network)}, nil },
-		Dial:     func(ctx context.Context, _, address string) (net.Conn, error) { return f.dial(ctx, n, address) },
+		TLS:             func() (*tls.Config, error) { return files.Client(serverName) },
+		Networks:        func() ([]netip.Prefix, error) { return []netip.Prefix{netip.MustParsePrefix(network)}, nil },
+		Dial:            func(ctx context.Context, _, address string) (net.Conn, error) { return f.dial(ctx, n, address) },
 	}
 	for _, change := range edit {
 		change(&config)

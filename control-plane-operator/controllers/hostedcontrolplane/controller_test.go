@@ -4,8 +4,8 @@ package hostedcontrolplane
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"

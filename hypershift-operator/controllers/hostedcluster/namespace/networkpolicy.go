@@ -87,7 +87,8 @@ func (r NetworkPolicies) Reconcile(ctx context.Context, s *cluster.Scope) (ctrl.
 
 // publishingPolicies depend on how services are published, so they may have to be deleted.
 var publishingPolicies = []string{
-	"nodeport-ignition", "nodeport-ignition-proxy", "nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-oauth", "loadbalancer-oauth",
+	"nodeport-ignition", "nodeport-ignition-proxy", "nodeport-konnectivity", "nodeport-konnectivity-kas",
+	"loadbalancer-konnectivity-kas", "nodeport-oauth", "loadbalancer-oauth",
 }
 
 func ingressPolicies(s *cluster.Scope) []policy {
@@ -124,6 +125,9 @@ func publishedPolicies(service hyperv1.ServicePublishingStrategyMapping) []polic
 		{hyperv1.Konnectivity, hyperv1.NodePort}: {
 			{name: "nodeport-konnectivity", app: "konnectivity-server", ports: []int32{8091}},
 			{name: "nodeport-konnectivity-kas", app: "kube-apiserver", ports: []int32{8091}},
+		},
+		{hyperv1.Konnectivity, hyperv1.LoadBalancer}: {
+			{name: "loadbalancer-konnectivity-kas", app: "kube-apiserver", ports: []int32{8091}},
 		},
 		{hyperv1.OAuthServer, hyperv1.NodePort}:     {{name: "nodeport-oauth", app: "oauth-openshift", ports: []int32{6443}}},
 		{hyperv1.OAuthServer, hyperv1.LoadBalancer}: {{name: "loadbalancer-oauth", app: "oauth-openshift", ports: []int32{6443}}},

@@ -104,7 +104,7 @@ func TestPublished(t *testing.T) {
 		"OAuth by node port":                    {hyperv1.OAuthServer, hyperv1.NodePort, []string{"nodeport-oauth oauth-openshift 6443"}},
 		"OAuth by load balancer":                {hyperv1.OAuthServer, hyperv1.LoadBalancer, []string{"loadbalancer-oauth oauth-openshift 6443"}},
 		"OAuth by Route, which needs no policy": {hyperv1.OAuthServer, hyperv1.Route, nil},
-		"konnectivity by load balancer":         {hyperv1.Konnectivity, hyperv1.LoadBalancer, nil},
+		"konnectivity by load balancer":         {hyperv1.Konnectivity, hyperv1.LoadBalancer, []string{"loadbalancer-konnectivity-kas kube-apiserver 8091"}},
 		"the API server, which is always open":  {hyperv1.APIServer, hyperv1.NodePort, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
