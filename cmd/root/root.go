@@ -20,6 +20,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/backup"
+	"github.com/openshift/hypershift/cmd/capacity"
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/describe"
 	"github.com/openshift/hypershift/cmd/doctor"
@@ -114,7 +115,7 @@ func addDaily(root *cobra.Command) {
 	waits.AddCommand(wait.Commands()...)
 	upgrades := group("upgrade", "Change the release of a cluster or a NodePool")
 	upgrades.AddCommand(upgrade.Commands()...)
-	root.AddCommand(gets, describes, scales, waits, upgrades, logs.NewCommand())
+	root.AddCommand(gets, describes, scales, waits, upgrades, logs.NewCommand(), capacity.NewCommand(platform.Capacity()))
 }
 
 // group returns a command that only contains others. By default, Cobra answers a mistyped subcommand with help and

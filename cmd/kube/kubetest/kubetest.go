@@ -44,7 +44,7 @@ func kinds() map[schema.GroupVersion]map[string]bool {
 		corev1.SchemeGroupVersion:      {"ConfigMap": true, "Secret": true, "Pod": true, "Event": true, "Namespace": false, "Node": false, "PersistentVolume": false},
 		{Group: "apps", Version: "v1"}: {"Deployment": true, "DaemonSet": true},
 		clusterv1.GroupVersion:         {"Machine": true},
-		infrav1.GroupVersion:           {"MaasMachine": true},
+		infrav1.GroupVersion:           {"MaasCluster": true, "MaasMachine": true},
 		hyperv1.GroupVersion: {
 			"HostedCluster": true, "HostedControlPlane": true, "NodePool": true, "HCPEtcdBackup": true,
 		},
