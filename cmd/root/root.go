@@ -36,6 +36,7 @@ import (
 	"github.com/openshift/hypershift/cmd/release"
 	"github.com/openshift/hypershift/cmd/restore"
 	"github.com/openshift/hypershift/cmd/scale"
+	"github.com/openshift/hypershift/cmd/ssh"
 	"github.com/openshift/hypershift/cmd/status"
 	"github.com/openshift/hypershift/cmd/uninstall"
 	"github.com/openshift/hypershift/cmd/upgrade"
@@ -115,7 +116,9 @@ func addDaily(root *cobra.Command) {
 	waits.AddCommand(wait.Commands()...)
 	upgrades := group("upgrade", "Change the release of a cluster or a NodePool")
 	upgrades.AddCommand(upgrade.Commands()...)
-	root.AddCommand(gets, describes, scales, waits, upgrades, logs.NewCommand(), capacity.NewCommand(platform.Capacity()))
+	sshs := group("ssh", "Log in to a machine")
+	sshs.AddCommand(ssh.NewCommand(platform.Hardware()))
+	root.AddCommand(gets, describes, scales, sshs, waits, upgrades, logs.NewCommand(), capacity.NewCommand(platform.Capacity()))
 }
 
 // group returns a command that only contains others. By default, Cobra answers a mistyped subcommand with help and
