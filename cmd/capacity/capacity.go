@@ -126,7 +126,8 @@ func (c *command) check(flags *pflag.FlagSet) error {
 	case c.output != "" && c.output != "json":
 		return fmt.Errorf("--output %q: use json", c.output)
 	case c.name != "" && c.part.Connected():
-		return errors.New("--name reads MAAS with the credentials of the cluster: leave out --name, or the flags that connect")
+		return errors.New("--name reads MAAS with the credentials of the cluster: leave out --name, or the flags that " +
+			"connect")
 	case c.name == "" && !c.part.Connected():
 		return errors.New("name a cluster by --name, or set --maas-endpoint and --maas-api-key-file, or --credentials-secret")
 	case c.nodePool != "" && c.name == "":

@@ -124,7 +124,8 @@ func checkKey(m *look.Machine, clusters []hyperv1.HostedCluster) error {
 		hc := &clusters[i]
 		if hc.Name == m.HostedCluster.Name && hc.Namespace == m.HostedCluster.Namespace && hc.Spec.SSHKey.Name == "" {
 			return fmt.Errorf("HostedCluster %s has no SSH key, so its nodes let no user log in; set spec.sshKey to a Secret "+
-				"with the key id_rsa.pub: new machines have it, and previous ones when their NodePool replaces them", m.HostedCluster)
+				"with the key id_rsa.pub: new machines have it, and previous ones when their NodePool replaces them",
+				m.HostedCluster)
 		}
 	}
 	return nil

@@ -28,7 +28,8 @@ const failedMachinePrefix = "failed-machine.infrastructure.cluster.x-k8s.io/"
 
 // constraintFlags are the flags of `create nodepool maas` that choose machines.
 var constraintFlags = []string{
-	"zone", "failure-domain", "resource-pool", "machine-type", "tags", "not-tags", "min-cpu", "min-memory", "min-disk-size",
+	"zone", "failure-domain", "resource-pool", "machine-type", "tags", "not-tags", "min-cpu", "min-memory",
+	"min-disk-size",
 }
 
 // Capacity is platform MAAS for `capacity`. Its flags are those of `create cluster maas`.
