@@ -17,7 +17,9 @@ func TestCompose(t *testing.T) {
 			Name: name, Zone: maas.Zone{Name: zone}, Available: maas.Resources{Cores: cores, Memory: memory},
 		}
 	}
-	hosts := []maas.VMHost{host("h1", "az1", 10, 65536), host("h2", "az1", 64, 8192), host("h3", "az2", 64, 65536), host("h4", "az1", -2, 1)}
+	hosts := []maas.VMHost{
+		host("h1", "az1", 10, 65536), host("h2", "az1", 64, 8192), host("h3", "az2", 64, 65536), host("h4", "az1", -2, 1),
+	}
 	for name, tt := range map[string]struct {
 		needs doctor.MAAS
 		count int

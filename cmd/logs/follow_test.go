@@ -34,8 +34,8 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// TestFollow follows over pods that are replaced: one by a pod of another name, as a Deployment does, one by a pod of the
-// same name, as a StatefulSet does. A component may have no pods for a while.
+// TestFollow follows over pods that are replaced: one by a pod of another name, as a Deployment does, one by a pod of
+// the same name, as a StatefulSet does. A component may have no pods for a while.
 func TestFollow(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	labels := map[string]string{"app": "controller"}
@@ -72,7 +72,8 @@ func TestFollow(t *testing.T) {
 	g.Expect(s.Client.Create(ctx, started("web-b", "containerd://3"))).To(Succeed())
 	g.Expect(s.Client.Create(ctx, started("db-0", "containerd://4"))).To(Succeed())
 	g.Eventually(out.String, patience).Should(And(
-		ContainSubstring("[web-b/main] first of the next pod\n[web-b/main] last line\n"), ContainSubstring("[db-0/main] after\n")))
+		ContainSubstring("[web-b/main] first of the next pod\n[web-b/main] last line\n"),
+		ContainSubstring("[db-0/main] after\n")))
 
 	stop()
 	g.Eventually(ended, patience).Should(Receive(Equal(0)), "an interruption is the usual end")

@@ -83,8 +83,10 @@ func TestPrint(t *testing.T) {
 		{name: "quotes a command", args: "workers-a --print -- ls $HOME -l",
 			want: "ssh -l core -o HostKeyAlias=workers-a -- 10.0.0.7 ls '$HOME' -l\n"},
 		{name: "leaves out what is not an address of a machine", args: "workers-a --print",
-			addresses: []string{"-oProxyCommand=evil", "127.0.0.1", "::ffff:127.0.0.1", "fe80::1%eth0", "169.254.1.1", "fd00::7"},
-			want:      "ssh -l core -o HostKeyAlias=workers-a -- fd00::7\n"},
+			addresses: []string{
+				"-oProxyCommand=evil", "127.0.0.1", "::ffff:127.0.0.1", "fe80::1%eth0", "169.254.1.1", "fd00::7",
+			},
+			want: "ssh -l core -o HostKeyAlias=workers-a -- fd00::7\n"},
 		{name: "refuses a machine without an address that can be called", args: "workers-a", code: 1,
 			addresses: []string{"-oProxyCommand=evil"}, says: `has no address that can be called, only ["-oProxyCommand=evil"]`},
 		{name: "refuses a machine without addresses", args: "workers-b", code: 1,
@@ -133,7 +135,8 @@ func TestRun(t *testing.T) {
 	self, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())
 	run := func(path string) (stdout, stderr string, code int) {
-		cmd := exec.CommandContext(t.Context(), self, "ssh", "machine", "--kubeconfig", s.Kubeconfig, "calm-ant", "--", "uptime", "-p")
+		args := []string{"ssh", "machine", "--kubeconfig", s.Kubeconfig, "calm-ant", "--", "uptime", "-p"}
+		cmd := exec.CommandContext(t.Context(), self, args...)
 		cmd.Env = []string{asProgram + "=1", "PATH=" + path}
 		var out, said bytes.Buffer
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("typed\n"), &out, &said
