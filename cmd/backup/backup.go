@@ -47,6 +47,11 @@ func NewCreateCommand() *cobra.Command {
 		Short: "Back up the control plane of a hosted cluster with a Kubernetes release",
 		Long: "Asks for a backup of etcd and of the keys that belong to it, encrypted, in a bucket or on the volume of a PersistentVolumeClaim. " +
 			"The claim and the Secrets are in the namespace of the control plane, such as clusters-demo.",
+		Example: "  # Into a bucket\n" +
+			"  hypershift create etcd-backup --name demo --encryption-key backup-key --s3-bucket backups \\\n" +
+			"    --s3-credentials backup-bucket --wait\n" +
+			"  # On a volume\n" +
+			"  hypershift create etcd-backup --name demo --encryption-key backup-key --pvc backups --wait",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {

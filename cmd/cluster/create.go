@@ -52,8 +52,11 @@ func NewCreateCommand(platform Platform, defaults Defaults) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: "Create a hosted cluster on platform " + string(platform.Type()),
-		Args:  cobra.NoArgs,
-		RunE:  c.run,
+		Long: "Create a hosted cluster on platform " + string(platform.Type()) + ", with the Secrets that it needs and its " +
+			"first NodePool.",
+		Example: example("hypershift create cluster "+name, platform.Example()),
+		Args:    cobra.NoArgs,
+		RunE:    c.run,
 	}
 	c.Options.addFlags(cmd.Flags(), defaults)
 	if traits, known := platforms.Of(platform.Type()); known {
@@ -62,7 +65,17 @@ func NewCreateCommand(platform Platform, defaults Defaults) *cobra.Command {
 	c.addOutputFlags(cmd.Flags())
 	c.connection.AddFlags(cmd.Flags())
 	platform.AddFlags(cmd.Flags())
+	showGroups(cmd, platform.Type())
 	return cmd
+}
+
+// example returns the examples of a command, whose flags begin with those that each cluster needs.
+func example(command, flags string) string {
+	return "  " + command + " --name demo --node-pool-replicas 2 \\\n    " + flags + "\n" +
+		"  # Wait until the cluster and its nodes are ready\n" +
+		"  " + command + " --name demo --node-pool-replicas 2 --wait --timeout 2h \\\n    " + flags + "\n" +
+		"  # Write the objects into a file for a Git repository, without Secrets\n" +
+		"  " + command + " --name demo --render-into demo.yaml \\\n    " + flags
 }
 
 func (c *create) addOutputFlags(flags *pflag.FlagSet) {

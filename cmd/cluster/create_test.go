@@ -31,6 +31,7 @@ import (
 // plain is a platform without flags or objects.
 type plain struct{}
 
+func (plain) Example() string                             { return "" }
 func (plain) Type() hyperv1.PlatformType                  { return hyperv1.NonePlatform }
 func (plain) AddFlags(*pflag.FlagSet)                     {}
 func (plain) Complete(context.Context, Environment) error { return nil }

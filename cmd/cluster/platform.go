@@ -18,6 +18,8 @@ import (
 type Platform interface {
 	// Type is the platform's type; its lower-case form names the command.
 	Type() hyperv1.PlatformType
+	// Example returns the flags of an example, after --name.
+	Example() string
 	// AddFlags adds the platform's own flags.
 	AddFlags(flags *pflag.FlagSet)
 	// Complete checks the flags and reads the files that they name. It may call the management cluster.

@@ -4,8 +4,6 @@ package describe
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -84,26 +82,10 @@ func (d *describe) nodePoolTree(ctx context.Context, name string) (*look.Branch,
 }
 
 func (d *describe) machineTree(ctx context.Context, name string) (*look.Branch, error) {
-	clusters, err := d.reader.HostedClusters(ctx, d.Namespace)
+	m, clusters, err := d.reader.FindMachine(ctx, d.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := d.reader.Machines(ctx, clusters)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(machines, func(m look.Machine) bool { return m.Name == name })
-	if at < 0 {
-		at = slices.IndexFunc(machines, func(m look.Machine) bool { return m.Called(name) })
-	}
-	if at < 0 {
-		text := fmt.Sprintf("no cluster of namespace %s has a machine %q; check the name and --namespace", d.Namespace, name)
-		if denied := d.reader.Denied(); denied != "" {
-			text += ". " + strings.TrimSuffix(denied, ".")
-		}
-		return nil, errors.New(text)
-	}
-	m := &machines[at]
 	branch := d.ofMachine(m)
 	if pool, err := d.reader.NodePool(ctx, m.NodePool); err == nil {
 		above := d.ofNodePool(pool)

@@ -9,11 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/openshift/hypershift/cmd/flaggroup"
 	"github.com/openshift/hypershift/cmd/root"
 )
 
@@ -24,7 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "Error: usage: docs [-man] <folder>")
 		os.Exit(2)
 	}
-	generate := doc.GenMarkdownTree
+	generate := markdown
 	if *man {
 		generate = manPages
 	}
@@ -32,6 +35,37 @@ func main() {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
+}
+
+// markdown writes the Markdown pages of a command and its subcommands. Flags are in the groups of the help.
+func markdown(cmd *cobra.Command, folder string) error {
+	if err := doc.GenMarkdownTree(cmd, folder); err != nil {
+		return err
+	}
+	return groupFlags(cmd, folder)
+}
+
+// groupFlags replaces the list of flags in the pages of commands whose help has groups.
+func groupFlags(cmd *cobra.Command, folder string) error {
+	for _, child := range cmd.Commands() {
+		if err := groupFlags(child, folder); err != nil {
+			return err
+		}
+	}
+	if !flaggroup.Shown(cmd) {
+		return nil
+	}
+	page := filepath.Join(folder, strings.ReplaceAll(cmd.CommandPath(), " ", "_")+".md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	flat := cmd.NonInheritedFlags().FlagUsages()
+	if !strings.Contains(string(text), flat) {
+		return fmt.Errorf("%s does not list the flags of %s", page, cmd.CommandPath())
+	}
+	grouped := strings.Replace(string(text), flat, flaggroup.Usages(cmd, 0), 1)
+	return os.WriteFile(page, []byte(grouped), 0o600)
 }
 
 // manPages writes the man pages of a command and its subcommands. They have no date, so that the same sources give the

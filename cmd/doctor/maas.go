@@ -30,6 +30,9 @@ const (
 	needsMAAS     = maasPart + " " + endpointCheck
 	needsKey      = maasPart + " " + keyCheck
 
+	// lxdType is MAAS's type of LXD hosts.
+	lxdType = "lxd"
+
 	lowestMAAS = "3.2"
 	newestMAAS = "3.7"
 
@@ -57,6 +60,8 @@ type MAAS struct {
 	Machines int
 	// Composed means that MAAS composes the machines on LXD hosts.
 	Composed bool
+	// Quarantined has the system IDs of machines that the cluster has quarantined without the tag in MAAS.
+	Quarantined map[string]bool
 	// Networks are those of the cluster's pods and Services. Flat means that its nodes must share a layer 2 network.
 	Networks []netip.Prefix
 	Flat     bool
@@ -297,7 +302,7 @@ func (m *MAAS) hosts(ctx context.Context) Outcome {
 	}
 	var names []string
 	for _, host := range hosts {
-		if (len(m.Zones) == 0 || slices.Contains(m.Zones, host.Zone.Name)) && host.Type == "lxd" {
+		if m.inZone(host.Zone.Name) && host.Type == lxdType {
 			names = append(names, host.Name)
 		}
 	}
@@ -306,6 +311,9 @@ func (m *MAAS) hosts(ctx context.Context) Outcome {
 	}
 	return ok("LXD hosts: %s", listed(names))
 }
+
+// inZone reports whether machines may be in a zone.
+func (m *MAAS) inZone(zone string) bool { return len(m.Zones) == 0 || slices.Contains(m.Zones, zone) }
 
 // listed joins the first names of a sorted list.
 func listed(names []string) string {

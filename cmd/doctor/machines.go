@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// quarantineTag is the tag of machines on which deployments failed. The provider does not allocate them.
-	quarantineTag = "hypershift-quarantine"
+	// QuarantineTag is the tag of machines on which deployments failed. The provider does not allocate them.
+	QuarantineTag = "hypershift-quarantine"
 
 	// The least machine that any payload requires.
 	leastCPU       = 2
@@ -36,7 +36,7 @@ func (m *MAAS) constraints() []constraint {
 		}
 	}
 	cpu, memory := max(m.MinCPU, leastCPU), max(m.MinMemoryMiB, leastMemoryMiB)
-	add(len(m.Zones) > 0, func(c maas.Machine) bool { return slices.Contains(m.Zones, c.Zone.Name) }, "in zone %s",
+	add(len(m.Zones) > 0, func(c maas.Machine) bool { return m.inZone(c.Zone.Name) }, "in zone %s",
 		strings.Join(m.Zones, " or "))
 	add(m.Pool != "", func(c maas.Machine) bool { return c.Pool.Name == m.Pool }, "in resource pool %s", m.Pool)
 	add(true, func(c maas.Machine) bool { return strings.HasPrefix(c.Architecture+"/", m.Architecture+"/") },
@@ -49,9 +49,11 @@ func (m *MAAS) constraints() []constraint {
 	for _, tag := range m.Tags {
 		add(true, func(c maas.Machine) bool { return slices.Contains(c.TagNames, tag) }, "with tag %s", tag)
 	}
-	for _, tag := range append(slices.Clone(m.NotTags), quarantineTag) {
+	for _, tag := range append(slices.Clone(m.NotTags), QuarantineTag) {
 		add(true, func(c maas.Machine) bool { return !slices.Contains(c.TagNames, tag) }, "without tag %s", tag)
 	}
+	add(len(m.Quarantined) > 0, func(c maas.Machine) bool { return !m.Quarantined[c.SystemID] },
+		"that the cluster has not quarantined")
 	add(true, func(c maas.Machine) bool { return !c.Locked }, "that are not locked")
 	return all
 }
@@ -62,16 +64,9 @@ func (m *MAAS) machines(ctx context.Context) Outcome {
 	if err != nil {
 		return m.problem(err)
 	}
-	m.fit = ready
-	steps := []string{fmt.Sprintf("%d Ready", len(ready))}
-	for _, c := range m.constraints() {
-		next := slices.DeleteFunc(slices.Clone(m.fit), func(machine maas.Machine) bool { return !c.fits(machine) })
-		if len(next) < len(m.fit) {
-			steps = append(steps, fmt.Sprintf("of these %d %s", len(next), c.text))
-		}
-		m.fit = next
-	}
-	counts, remedy := strings.Join(steps, ", "), "enlist, commission or release machines, or relax the constraints"
+	var counts string
+	m.fit, counts = m.Fit(ready)
+	remedy := "enlist, commission or release machines, or relax the constraints"
 	switch {
 	case len(ready) == 0:
 		return failed(remedy, "MAAS has no Ready machine that the user of the API key may see")
@@ -81,6 +76,21 @@ func (m *MAAS) machines(ctx context.Context) Outcome {
 		return warn(remedy, "%d of %d machines are Ready and fit now: %s", len(m.fit), m.Machines, counts)
 	}
 	return ok("%d machines are Ready and fit now: %s", len(m.fit), counts)
+}
+
+// Fit returns the machines that match, and how many each constraint leaves, such as "5 Ready, of these 3 in zone az1".
+// All of the given machines are Ready.
+func (m *MAAS) Fit(ready []maas.Machine) (fit []maas.Machine, counts string) {
+	fit = ready
+	steps := []string{fmt.Sprintf("%d Ready", len(ready))}
+	for _, c := range m.constraints() {
+		next := slices.DeleteFunc(slices.Clone(fit), func(machine maas.Machine) bool { return !c.fits(machine) })
+		if len(next) < len(fit) {
+			steps = append(steps, fmt.Sprintf("of these %d %s", len(next), c.text))
+		}
+		fit = next
+	}
+	return fit, strings.Join(steps, ", ")
 }
 
 // subnets checks the networks of the machines that match.

@@ -42,8 +42,11 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Collect the objects, events and logs of a hosted cluster; Secrets without their values",
-		Args:  cobra.NoArgs,
-		RunE:  d.run,
+		Example: "  hypershift dump cluster --name demo --artifact-dir dump\n" +
+			"  # With the nodes and namespaces of the cluster itself\n" +
+			"  hypershift dump cluster --name demo --artifact-dir dump --dump-guest-cluster",
+		Args: cobra.NoArgs,
+		RunE: d.run,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&d.name, "name", "", "name of the cluster (required)")

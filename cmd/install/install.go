@@ -55,8 +55,12 @@ func NewCommand(parts func() []Part) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the operator and its CRDs in the management cluster",
-		Args:  cobra.NoArgs,
-		RunE:  i.run,
+		Example: "  hypershift install --hypershift-image registry.example.com/hypershift:0.2.0 \\\n" +
+			"    --default-release-image registry.example.com/release:1.36.3\n" +
+			"  # Show what would change\n" +
+			"  hypershift install --hypershift-image registry.example.com/hypershift:0.2.0 --dry-run",
+		Args: cobra.NoArgs,
+		RunE: i.run,
 	}
 	i.Options.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&i.waitForAvailable, "wait-until-available", false, "wait until the operator is available, at most 5 minutes")

@@ -28,10 +28,11 @@ type render struct {
 func newRenderCommand(parts []Part) *cobra.Command {
 	r := &render{Options: Options{parts: parts}}
 	cmd := &cobra.Command{
-		Use:   "render",
-		Short: "Print what install would apply, without asking a cluster",
-		Args:  cobra.NoArgs,
-		RunE:  r.run,
+		Use:     "render",
+		Short:   "Print what install would apply, without asking a cluster",
+		Example: "  hypershift install render --hypershift-image registry.example.com/hypershift:0.2.0 > install.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    r.run,
 	}
 	r.Options.addFlags(cmd.Flags())
 	cmd.Flags().StringVar(&r.format, "format", "yaml", "yaml or json")

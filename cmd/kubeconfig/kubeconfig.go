@@ -24,9 +24,10 @@ func NewCreateCommand() *cobra.Command {
 	var connection kube.Connection
 	var namespace, name string
 	cmd := &cobra.Command{
-		Use:   "kubeconfig",
-		Short: "Print the admin kubeconfig of a hosted cluster, or of all",
-		Args:  cobra.NoArgs,
+		Use:     "kubeconfig",
+		Short:   "Print the admin kubeconfig of a hosted cluster, or of all",
+		Example: "  hypershift create kubeconfig --name demo > demo.kubeconfig",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := connection.Client()
 			if err != nil {

@@ -5,13 +5,17 @@ package look
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/health"
 )
 
@@ -81,12 +85,37 @@ func (m *Machine) Addresses() []string {
 	return all
 }
 
-// Called reports whether a machine, its Node or its host has a name or identifier.
+// FindMachine returns the machine of a namespace that has a name or identifier, and all clusters of the namespace. The
+// name of a Machine precedes the other names.
+func (r *Reader) FindMachine(ctx context.Context, namespace, name string) (*Machine, []hyperv1.HostedCluster, error) {
+	clusters, err := r.HostedClusters(ctx, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	machines, err := r.Machines(ctx, clusters)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := slices.IndexFunc(machines, func(m Machine) bool { return m.Name == name })
+	if at < 0 {
+		at = slices.IndexFunc(machines, func(m Machine) bool { return m.Called(name) })
+	}
+	if at < 0 {
+		text := fmt.Sprintf("no cluster of namespace %s has a machine %q; check the name and --namespace", namespace, name)
+		if denied := r.Denied(); denied != "" {
+			text += ". " + strings.TrimSuffix(denied, ".")
+		}
+		return nil, nil, errors.New(text)
+	}
+	return &machines[at], clusters, nil
+}
+
+// Called reports whether a machine, its infrastructure object, its Node or its host has a name or identifier.
 func (m *Machine) Called(name string) bool {
 	if name == "" {
 		return false
 	}
-	names := []string{m.Name, m.Status.NodeRef.Name, m.Spec.ProviderID}
+	names := []string{m.Name, m.Spec.InfrastructureRef.Name, m.Status.NodeRef.Name, m.Spec.ProviderID}
 	if m.Hardware != nil {
 		names = append(names, m.Hardware.Host, m.Hardware.ID, m.Hardware.ProviderID)
 	}

@@ -41,6 +41,9 @@ func NewCreateCommand() *cobra.Command {
 		Short: "Make a MAAS machine into an LXD host, on which MAAS composes virtual machines",
 		Long: "Take a Ready machine from MAAS, deploy it with LXD, and wait until MAAS lists it as a VM host with its capacity. " +
 			"Run the command again to continue after an interruption.",
+		Example: "  hypershift create lxd-host --machine calm-ant --credentials-secret maas\n" +
+			"  # Take the smallest machine of a resource pool that is large enough\n" +
+			"  hypershift create lxd-host --pool blue --cpu 32 --memory 131072 --credentials-secret maas",
 		Args: cobra.NoArgs,
 		RunE: c.run,
 	}

@@ -35,6 +35,9 @@ func NewDrainCommand() *cobra.Command {
 		Long: "Tag the VM host so that no new VM is composed there, and delete the Machines of its VMs one after the other. Cluster API drains each " +
 			"node, with regard to PodDisruptionBudgets, and its owner creates a Machine elsewhere, which the command waits for. " +
 			"Run the command again to continue after an interruption.",
+		Example: "  hypershift drain lxd-host calm-ant --credentials-secret maas\n" +
+			"  # Permit new VMs on the host again\n" +
+			"  hypershift drain lxd-host calm-ant --credentials-secret maas --undo",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d.host = args[0]

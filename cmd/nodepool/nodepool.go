@@ -48,15 +48,20 @@ type create struct {
 // NewCreateCommand returns the command `create nodepool <platform>`.
 func NewCreateCommand(platform Platform) *cobra.Command {
 	c := &create{platform: platform}
+	name := strings.ToLower(string(platform.Type()))
+	command := "hypershift create nodepool " + name + " --name big --cluster-name demo --replicas 3 "
+	command = strings.TrimSpace(command + platform.Example())
 	cmd := &cobra.Command{
-		Use:   strings.ToLower(string(platform.Type())),
-		Short: "Create a NodePool on platform " + string(platform.Type()),
-		Args:  cobra.NoArgs,
-		RunE:  c.run,
+		Use:     name,
+		Short:   "Create a NodePool on platform " + string(platform.Type()),
+		Example: "  " + command + "\n  # Wait until the nodes are ready\n  " + command + " --wait --timeout 2h",
+		Args:    cobra.NoArgs,
+		RunE:    c.run,
 	}
 	c.addFlags(cmd.Flags())
 	c.connection.AddFlags(cmd.Flags())
 	platform.AddFlags(cmd.Flags())
+	showGroups(cmd, platform.Type())
 	return cmd
 }
 

@@ -25,6 +25,7 @@ import (
 
 type plain struct{}
 
+func (plain) Example() string              { return "" }
 func (plain) Type() hyperv1.PlatformType   { return hyperv1.NonePlatform }
 func (plain) AddFlags(*pflag.FlagSet)      {}
 func (plain) Complete() error              { return nil }

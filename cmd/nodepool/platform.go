@@ -13,6 +13,8 @@ import (
 type Platform interface {
 	// Type is the platform's type; its lower-case form names the command.
 	Type() hyperv1.PlatformType
+	// Example returns the flags of an example, after --name, --cluster-name and --replicas; empty if none are needed.
+	Example() string
 	// AddFlags adds the platform's own flags.
 	AddFlags(flags *pflag.FlagSet)
 	// Complete checks the flags.

@@ -4,6 +4,7 @@
 package platform
 
 import (
+	"github.com/openshift/hypershift/cmd/capacity"
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/install"
@@ -68,6 +69,9 @@ func DoctorParts() []doctor.Part {
 	}
 	return parts
 }
+
+// Capacity returns the part of `capacity` of the one platform that has a site of machines.
+func Capacity() capacity.Part { return maas.NewCapacity() }
 
 // Hardware returns the reader of each platform's machines.
 func Hardware() []look.HardwareReader {

@@ -31,7 +31,11 @@ type difference struct {
 }
 
 func newDiffCommand() *cobra.Command {
-	return newPrintCommand(&cobra.Command{Use: "diff <release image> <release image>", Short: "Print what differs between two release payloads"},
+	return newPrintCommand(
+		&cobra.Command{
+			Use: "diff <release image> <release image>", Short: "Print what differs between two release payloads",
+			Example: "  hypershift release diff registry.example.com/release:1.35.4 registry.example.com/release:1.36.3",
+		},
 		2, "name two release images, e.g. hypershift release diff registry.example.com/release:1.35.4 registry.example.com/release:1.36.3",
 		func(w io.Writer, releases []*releaseinfo.ReleaseImage, output string) error {
 			return compare(releases[0], releases[1]).print(w, output)

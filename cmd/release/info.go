@@ -17,7 +17,11 @@ import (
 )
 
 func newInfoCommand() *cobra.Command {
-	return newPrintCommand(&cobra.Command{Use: "info <release image>", Short: "Print what a release payload holds"},
+	return newPrintCommand(
+		&cobra.Command{
+			Use: "info <release image>", Short: "Print what a release payload holds",
+			Example: "  hypershift release info registry.example.com/release:1.36.3 --pull-secret pull-secret.json",
+		},
 		1, "name one release image, e.g. hypershift release info registry.example.com/release:1.36.3",
 		func(w io.Writer, releases []*releaseinfo.ReleaseImage, output string) error {
 			return printRelease(w, releases[0], output)

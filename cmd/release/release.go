@@ -14,7 +14,11 @@ import (
 
 // NewCommand returns the command `release`.
 func NewCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "release", Short: "Make, read, compare and mirror release payloads"}
+	cmd := &cobra.Command{
+		Use: "release", Short: "Make, read, compare and mirror release payloads",
+		Example: "  hypershift release info registry.example.com/release:1.36.3\n" +
+			"  hypershift release mirror registry.example.com/release:1.36.3 --to registry.rack.example/mirror",
+	}
 	cmd.AddCommand(newBuildCommand(), newInfoCommand(), newDiffCommand(), newMirrorCommand())
 	return cmd
 }

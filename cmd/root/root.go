@@ -20,6 +20,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/backup"
+	"github.com/openshift/hypershift/cmd/capacity"
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/describe"
 	"github.com/openshift/hypershift/cmd/doctor"
@@ -35,6 +36,7 @@ import (
 	"github.com/openshift/hypershift/cmd/release"
 	"github.com/openshift/hypershift/cmd/restore"
 	"github.com/openshift/hypershift/cmd/scale"
+	"github.com/openshift/hypershift/cmd/ssh"
 	"github.com/openshift/hypershift/cmd/status"
 	"github.com/openshift/hypershift/cmd/uninstall"
 	"github.com/openshift/hypershift/cmd/upgrade"
@@ -49,15 +51,19 @@ import (
 func Hypershift() *cobra.Command {
 	cmd := newRoot("hypershift", "Host control planes on a management cluster")
 	defaults := cluster.Defaults{ControllerAvailability: hyperv1.SingleReplica, Developer: true}
-	dumps := group("dump", "Collect data to troubleshoot a hosted cluster")
+	dumps := group("dump", "Collect data to troubleshoot a hosted cluster",
+		"hypershift dump cluster --name demo --artifact-dir dump")
 	dumps.AddCommand(dump.NewCommand())
-	drains := group("drain", "Drain an LXD host")
+	drains := group("drain", "Drain an LXD host",
+		"hypershift drain lxd-host calm-ant --credentials-secret maas")
 	drains.AddCommand(lxdhost.NewDrainCommand())
-	restores := group("restore", "Restore a hosted cluster from a backup")
+	restores := group("restore", "Restore a hosted cluster from a backup",
+		"hypershift restore cluster --from demo.tar.gz.age --key-file key.txt --wait")
 	restores.AddCommand(restore.NewCommand())
 	cmd.AddCommand(doctor.NewCommand(platform.DoctorParts()...), install.NewCommand(platform.InstallParts), release.NewCommand(),
 		dumps, drains, restores, status.NewCommand(platform.Hardware()), uninstall.NewCommand())
 	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
+	completeExamples(cmd)
 	return cmd
 }
 
@@ -65,13 +71,16 @@ func Hypershift() *cobra.Command {
 func HCP() *cobra.Command {
 	cmd := newRoot("hcp", "Create and destroy hosted clusters")
 	addShared(cmd, cluster.Defaults{ControllerAvailability: hyperv1.HighlyAvailable})
+	completeExamples(cmd)
 	return cmd
 }
 
 func newRoot(name, short string) *cobra.Command {
 	return &cobra.Command{
-		Use:               name,
-		Short:             short,
+		Use:   name,
+		Short: short,
+		Example: "  hypershift get clusters -A\n  hypershift describe cluster demo\n" +
+			"  hypershift create cluster maas --help",
 		Version:           fmt.Sprintf("%s, revision %s", skew.Version, revision.Commit()),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -81,9 +90,11 @@ func newRoot(name, short string) *cobra.Command {
 
 // addShared adds the commands that both programs have, for each platform. It returns the command create.
 func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
-	createCluster := group("cluster", "Create a hosted cluster")
-	createPool := group("nodepool", "Create a NodePool")
-	destroyCluster := group("cluster", "Destroy a hosted cluster")
+	createCluster := group("cluster", "Create a hosted cluster",
+		"hypershift create cluster maas --name demo --maas-endpoint https://maas.example.com:5443/MAAS --maas-api-key-file maas.key")
+	createPool := group("nodepool", "Create a NodePool",
+		"hypershift create nodepool maas --name big --cluster-name demo --replicas 3")
+	destroyCluster := group("cluster", "Destroy a hosted cluster", "hypershift destroy cluster maas --name demo")
 	for _, p := range platform.All() {
 		if p.Developer && !defaults.Developer {
 			continue
@@ -93,9 +104,12 @@ func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 		createPool.AddCommand(nodepool.NewCreateCommand(p.NodePool()))
 		destroyCluster.AddCommand(cluster.NewDestroyCommand(part.Type()))
 	}
-	create := group("create", "Create clusters, NodePools, kubeconfigs and backups")
+	create := group("create", "Create clusters, NodePools, kubeconfigs and backups",
+		"hypershift create nodepool maas --name big --cluster-name demo --replicas 3",
+		"hypershift create kubeconfig --name demo > demo.kubeconfig")
 	create.AddCommand(createCluster, createPool, kubeconfig.NewCreateCommand(), backup.NewCreateCommand())
-	destroy := group("destroy", "Destroy clusters and NodePools")
+	destroy := group("destroy", "Destroy clusters and NodePools",
+		"hypershift destroy cluster maas --name demo", "hypershift destroy nodepool --name big")
 	destroy.AddCommand(destroyCluster, nodepool.NewDestroyCommand())
 	root.AddCommand(create, destroy, version.NewCommand())
 	addDaily(root)
@@ -104,25 +118,35 @@ func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 
 // addDaily adds the commands for clusters that exist.
 func addDaily(root *cobra.Command) {
-	gets := group("get", "List clusters, NodePools, machines and releases")
+	gets := group("get", "List clusters, NodePools, machines and releases",
+		"hypershift get clusters -A", "hypershift get machines --cluster-name demo -o wide")
 	gets.AddCommand(get.Commands(platform.Hardware())...)
-	describes := group("describe", "Show a cluster, a NodePool or a machine as a tree")
+	describes := group("describe", "Show a cluster, a NodePool or a machine as a tree",
+		"hypershift describe cluster demo", "hypershift describe machine wq4h8c")
 	describes.AddCommand(describe.Commands(platform.Hardware())...)
-	scales := group("scale", "Change the number of nodes of a NodePool")
+	scales := group("scale", "Change the number of nodes of a NodePool",
+		"hypershift scale nodepool demo --replicas 5 --wait")
 	scales.AddCommand(scale.NewCommand())
-	waits := group("wait", "Wait until a cluster or a NodePool has a state")
+	waits := group("wait", "Wait until a cluster or a NodePool has a state",
+		"hypershift wait cluster demo --for available --timeout 30m")
 	waits.AddCommand(wait.Commands()...)
-	upgrades := group("upgrade", "Change the release of a cluster or a NodePool")
+	upgrades := group("upgrade", "Change the release of a cluster or a NodePool",
+		"hypershift upgrade cluster demo --release-image registry.example.com/release:1.36.3 --plan",
+		"hypershift upgrade nodepool demo --wait")
 	upgrades.AddCommand(upgrade.Commands()...)
-	root.AddCommand(gets, describes, scales, waits, upgrades, logs.NewCommand())
+	sshs := group("ssh", "Log in to a machine",
+		"hypershift ssh machine calm-ant")
+	sshs.AddCommand(ssh.NewCommand(platform.Hardware()))
+	root.AddCommand(gets, describes, scales, sshs, waits, upgrades, logs.NewCommand(), capacity.NewCommand(platform.Capacity()))
 }
 
-// group returns a command that only contains others. By default, Cobra answers a mistyped subcommand with help and
-// success, and one followed by flags with an error about the flags.
-func group(use, short string) *cobra.Command {
+// group returns a command that only contains others, with examples of these. By default, Cobra answers a mistyped
+// subcommand with help and success, and one followed by flags with an error about the flags.
+func group(use, short string, examples ...string) *cobra.Command {
 	return &cobra.Command{
 		Use:                use,
 		Short:              short,
+		Example:            "  " + strings.Join(examples, "\n  "),
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := cmd.CommandPath()

@@ -48,7 +48,10 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this program and of the installed operator",
-		Args:  cobra.NoArgs,
+		Example: "  hypershift version\n" +
+			"  # Without a management cluster\n" +
+			"  hypershift version --client-only -o json",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if commitOnly {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Commit())

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func kinds() map[schema.GroupVersion]map[string]bool {
 		corev1.SchemeGroupVersion:      {"ConfigMap": true, "Secret": true, "Pod": true, "Event": true, "Namespace": false, "Node": false, "PersistentVolume": false},
 		{Group: "apps", Version: "v1"}: {"Deployment": true, "DaemonSet": true},
 		clusterv1.GroupVersion:         {"Machine": true},
-		infrav1.GroupVersion:           {"MaasMachine": true},
+		infrav1.GroupVersion:           {"MaasCluster": true, "MaasMachine": true},
 		hyperv1.GroupVersion: {
 			"HostedCluster": true, "HostedControlPlane": true, "NodePool": true, "HCPEtcdBackup": true,
 		},
@@ -90,6 +91,13 @@ func (s *Server) config() *clientcmdapi.Config {
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
 	return config
+}
+
+// SetLog sets the log of a container while the server runs. The name is as in Logs.
+func (s *Server) SetLog(name, text string) {
+	s.side.Lock()
+	defer s.side.Unlock()
+	s.Logs[name] = text
 }
 
 // KubeconfigText returns the kubeconfig of the server, for a Secret.
@@ -324,9 +332,15 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, about *target) erro
 	if r.URL.Query().Get("previous") == "true" {
 		name += "/previous"
 	}
+	s.side.Lock()
 	text, ok := s.Logs[name]
+	s.side.Unlock()
 	if !ok {
 		return apierrors.NewBadRequest("there is no log " + name)
+	}
+	if tail, err := strconv.Atoi(r.URL.Query().Get("tailLines")); err == nil {
+		lines := strings.SplitAfter(text, "\n")
+		text = strings.Join(lines[max(0, len(lines)-1-tail):], "")
 	}
 	_, err := io.WriteString(w, text)
 	return err

@@ -39,6 +39,11 @@ var (
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.AgentPlatform }
 
+// Example implements cluster.Platform.
+func (*Cluster) Example() string {
+	return "--agent-namespace agents --release-image quay.io/openshift-release-dev/ocp-release:4.20.1-x86_64"
+}
+
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.namespace, "agent-namespace", "", "namespace of the Agents that the cluster may use (required)")
@@ -91,6 +96,11 @@ type NodePool struct {
 
 // Type implements nodepool.Platform.
 func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.AgentPlatform }
+
+// Example implements nodepool.Platform.
+func (*NodePool) Example() string {
+	return "--agentLabelSelector size=medium"
+}
 
 // AddFlags implements nodepool.Platform.
 func (p *NodePool) AddFlags(flags *pflag.FlagSet) {

@@ -41,6 +41,11 @@ const noPrefix = "none"
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.AWSPlatform }
 
+// Example implements cluster.Platform.
+func (*Cluster) Example() string {
+	return "--infra-json infra.json --iam-json iam.json"
+}
+
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.infraFile, "infra-json", "", "file with the network that the cluster is in, as `create infra aws` of the compatible product writes it (required)")

@@ -29,6 +29,11 @@ type NodePool struct {
 // Type implements nodepool.Platform.
 func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.AWSPlatform }
 
+// Example implements nodepool.Platform.
+func (*NodePool) Example() string {
+	return "--instance-type m5.xlarge"
+}
+
 // AddFlags implements nodepool.Platform.
 func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.subnet, "subnet-id", "", "subnet of the machines (default: the cluster's)")

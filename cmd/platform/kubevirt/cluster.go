@@ -42,6 +42,11 @@ type Cluster struct {
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.KubevirtPlatform }
 
+// Example implements cluster.Platform.
+func (*Cluster) Example() string {
+	return "--memory 8Gi --cores 4"
+}
+
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.kubeconfigFile, "infra-kubeconfig-file", "", "kubeconfig of another cluster that runs the virtual machines, or - for standard input (default: the management cluster runs them)")

@@ -28,6 +28,11 @@ type NodePool struct {
 // Type implements nodepool.Platform.
 func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.KubevirtPlatform }
 
+// Example implements nodepool.Platform.
+func (*NodePool) Example() string {
+	return "--memory 8Gi --cores 4"
+}
+
 // AddFlags implements nodepool.Platform.
 func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.memory, "memory", "4Gi", "memory of each virtual machine")

@@ -45,6 +45,11 @@ func NewCluster() *Cluster { return &Cluster{Credentials: NewCredentials()} }
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.MAASPlatform }
 
+// Example implements cluster.Platform.
+func (*Cluster) Example() string {
+	return "--maas-endpoint https://maas.example.com:5443/MAAS --maas-api-key-file maas.key"
+}
+
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	p.Credentials.AddFlags(flags)

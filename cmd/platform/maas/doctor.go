@@ -92,24 +92,13 @@ func (p *Cluster) maas(site doctor.Site) *doctor.MAAS {
 	return checked
 }
 
-// ClusterChecks implements doctor.Part. A tenant chooses the endpoint of an existing cluster, so it must not be an
-// address that only this computer reaches.
+// ClusterChecks implements doctor.Part.
 func (d Doctor) ClusterChecks(c client.Client, hc *hyperv1.HostedCluster, pools []hyperv1.NodePool) []doctor.Check {
 	if hc.Spec.Platform.MAAS == nil {
 		return nil
 	}
-	key := client.ObjectKey{Namespace: hc.Namespace, Name: hc.Spec.Platform.MAAS.IdentityRef.Name}
-	from, read := fromSecret(key, func() (client.Client, error) { return c, nil })
-	guarded := func(ctx context.Context) (maas.Config, error) {
-		config, err := read(ctx)
-		if err != nil {
-			return config, err
-		}
-		config.Guard, err = maas.NewGuard("", "")
-		return config, err
-	}
-	access := &doctor.MAAS{From: from, Config: guarded}
-	checks := access.Access()
+	shared := access(c, hc, defaultGuard)
+	checks := shared.Access()
 	for i := range pools {
 		pool := &pools[i]
 		missing := ptr.Deref(pool.Spec.Replicas, 0) - pool.Status.Replicas
@@ -117,11 +106,26 @@ func (d Doctor) ClusterChecks(c client.Client, hc *hyperv1.HostedCluster, pools 
 			continue
 		}
 		lacks := required(hc, pool)
-		lacks.Shared, lacks.From, lacks.Machines = access, from, int(missing)
+		lacks.Shared, lacks.From, lacks.Machines = shared, shared.From, int(missing)
 		lacks.Networks, lacks.Flat = networksOf(hc), flat(hc)
 		checks = append(checks, lacks.Places(" of "+pool.Name)...)
 	}
 	return checks
+}
+
+// access returns the MAAS of an existing cluster. A tenant chooses its endpoint, so it must not be an address that only
+// this computer reaches.
+func access(c client.Client, hc *hyperv1.HostedCluster, guard func() (*maas.Guard, error)) *doctor.MAAS {
+	key := client.ObjectKey{Namespace: hc.Namespace, Name: hc.Spec.Platform.MAAS.IdentityRef.Name}
+	from, read := fromSecret(key, func() (client.Client, error) { return c, nil })
+	return &doctor.MAAS{From: from, Config: func(ctx context.Context) (maas.Config, error) {
+		config, err := read(ctx)
+		if err != nil {
+			return config, err
+		}
+		config.Guard, err = guard()
+		return config, err
+	}}
 }
 
 // fromSecret returns the name of a credentials Secret, and the function that reads it.

@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/flaggroup"
+	"github.com/openshift/hypershift/cmd/nodepool"
 )
 
 // NodePool is platform MAAS for `create nodepool`, and the machine flags of `create cluster`. A flag that is not set
@@ -66,6 +68,11 @@ const defaultImage = "ubuntu/noble"
 // Type implements nodepool.Platform.
 func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.MAASPlatform }
 
+// Example implements nodepool.Platform.
+func (*NodePool) Example() string {
+	return "--zone az1 --tags gpu"
+}
+
 // AddFlags implements nodepool.Platform.
 func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.identity, "identity-ref", "", "Secret with MAAS credentials (default: the cluster's)")
@@ -97,6 +104,23 @@ func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.join, "join-timeout", 0, "longest time from configured to Node (default 15m)")
 	p.lxd.addFlags(flags)
 	p.staticIP.addFlags(flags)
+	groupFlags(flags)
+}
+
+// groupFlags groups the machine flags in the help.
+func groupFlags(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		switch {
+		case strings.HasPrefix(f.Name, "lxd-"):
+			flaggroup.Set(flags, nodepool.VirtualMachineGroup, f.Name)
+		case strings.HasPrefix(f.Name, "static-ip"):
+			flaggroup.Set(flags, nodepool.StaticAddressGroup, f.Name)
+		}
+	})
+	flaggroup.Set(flags, nodepool.MachineGroup, "machine-type", "zone", "failure-domain", "resource-pool", "image",
+		"tags", "not-tags", "min-cpu", "min-memory", "min-disk-size")
+	flaggroup.Set(flags, nodepool.MachineDetailsGroup, "user-data-format", "disk-wipe", "disk-wipe-device",
+		"disk-wipe-partition", "ephemeral", "erase", "allocate-timeout", "deploy-timeout", "boot-timeout", "join-timeout")
 }
 
 func (l *lxdFlags) addFlags(flags *pflag.FlagSet) {

@@ -23,6 +23,11 @@ type Cluster struct {
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.NonePlatform }
 
+// Example implements cluster.Platform.
+func (*Cluster) Example() string {
+	return "--external-api-server-address api.example.com"
+}
+
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	p.address.AddFlags(flags)
@@ -60,6 +65,11 @@ type NodePool struct{}
 
 // Type implements nodepool.Platform.
 func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.NonePlatform }
+
+// Example implements nodepool.Platform.
+func (*NodePool) Example() string {
+	return ""
+}
 
 // AddFlags implements nodepool.Platform.
 func (*NodePool) AddFlags(*pflag.FlagSet) {}
