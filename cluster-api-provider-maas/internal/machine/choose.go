@@ -32,9 +32,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err := r.occupied(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	// Request a machine by name, so that MAAS does not compose a virtual machine if that machine is no longer
-	// available.
-	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil || s.identity.Inventory.MayCompose(ctx)
+	mustPick := s.mustPick(ctx)
 	var candidates []maas.Machine
 	if mustPick || s.waitsForCapacity() {
 		if candidates, err = r.candidates(ctx, s, request); lacksArchitecture(err) {
@@ -62,6 +60,13 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 		s.identity.Inventory.Unclaim(picked)
 	}
 	return result, err
+}
+
+// mustPick reports whether the controller must request a machine by name. MAAS then also composes no virtual machine if
+// that machine is no longer available.
+func (s *scope) mustPick(ctx context.Context) bool {
+	return s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil ||
+		s.identity.Inventory.MayCompose(ctx)
 }
 
 // candidates returns the Ready machines that match, the best one first.
