@@ -74,9 +74,9 @@ func NewCommand(part Part) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capacity",
 		Short: "Show how many machines a site has left",
-		Long: "Show how many more machines each NodePool of a cluster can get, and the machines of the site by zone, " +
-			"resource pool and tag: those that fit, those that are taken and by which cluster, and those that are " +
-			"quarantined or broken. With --name, the command reads MAAS with the credentials of the cluster. Without it, " +
+		Long: "Show how many more machines each NodePool of a cluster can get. A table shows the machines of the site by " +
+			"zone, resource pool and tag: those that fit, those that clusters have, and those that are quarantined or " +
+			"broken. With --name, the command reads MAAS with the credentials of the cluster. Without it, " +
 			"the flags are those of `create cluster`. Nothing is changed.",
 		Example: "  # How many more nodes can the NodePools of a cluster get?\n" +
 			"  hypershift capacity --name demo\n" +

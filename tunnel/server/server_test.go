@@ -348,7 +348,7 @@ func TestForbiddenDestinations(t *testing.T) {
 }
 
 // TestOtherNetworks checks that agents are not asked for addresses that are neither in the cluster network nor on their
-// node: a user could give a pod the address of the management cluster's API, which nodes may reach.
+// node. A user could give a pod the address of the management cluster's API, which nodes may reach.
 func TestOtherNetworks(t *testing.T) {
 	g, f := NewWithT(t), newFixture(t)
 	var direct []string

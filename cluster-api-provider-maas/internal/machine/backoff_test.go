@@ -86,7 +86,7 @@ func TestReleaseAfterRejectedDeployments(t *testing.T) {
 	w.Eventually(func() bool { w.pass("m"); return w.gone("m") }, patience, "20ms").Should(BeTrue())
 }
 
-// TestSharedCause checks that a deployment that MAAS rejects for all machines is not charged to the machines: they stay
+// TestSharedCause checks that a deployment that MAAS rejects for all machines is not charged to the machines. They stay
 // allocated, do not count as failed, and are deployed when the cause is gone.
 func TestSharedCause(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
