@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/openshift/hypershift/tunnel/frame"
 )
@@ -70,10 +72,15 @@ func (s *Server) connect(ctx context.Context, conn net.Conn, client frame.Half) 
 	frame.Splice(client, target)
 }
 
-// reply answers with an error and closes the connection.
+// reply answers with an error and closes the connection. The API server shows its client the status line, not the body.
 func reply(conn net.Conn, status int, err error) {
-	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		status, http.StatusText(status), len(err.Error()), err)
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status, line)
 	_ = conn.Close()
 }
 

@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -370,6 +371,13 @@ func TestOtherNetworks(t *testing.T) {
 	g.Expect(s.request("192.0.2.1:6443")).To(MatchError(ContainSubstring("a network policy drops this")))
 	g.Expect(s.request("192.0.2.7:10250")).To(MatchError(ContainSubstring("node one")), "the node itself")
 	g.Expect(direct).To(Equal([]string{"192.0.2.1:6443"}))
+	conn, err := net.Dial("unix", s.socket)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = conn.Write([]byte("CONNECT 192.0.2.1:6443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(line).To(ContainSubstring("a network policy drops this"), "users see the status line alone")
 }
 
 func TestCertificates(t *testing.T) {
