@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/openshift/hypershift/support/containerimage"
 	"github.com/openshift/hypershift/test/devcluster/env"
@@ -83,6 +84,7 @@ func (e *Environment) pushProduct(ctx context.Context, programs, version string)
 	}
 	image := containerimage.Product(programs, base)
 	image.Name += "-" + version
+	image.Files, image.Below = slices.DeleteFunc(image.Files, absent), slices.DeleteFunc(image.Below, absent)
 	built := filepath.Join(e.Dir, "released", version)
 	if err := os.MkdirAll(filepath.Dir(built), 0o755); err != nil {
 		return "", err
@@ -95,4 +97,13 @@ func (e *Environment) pushProduct(ctx context.Context, programs, version string)
 	}
 	specs, err := images.Pullspecs(built, env.Registry)
 	return specs[image.Name], err
+}
+
+// absent reports whether a file of the product's image is a program that a released version did not have yet.
+func absent(file containerimage.File) bool {
+	if file.Source == "" {
+		return false
+	}
+	_, err := os.Stat(file.Source)
+	return errors.Is(err, fs.ErrNotExist)
 }
