@@ -59,7 +59,12 @@ func (s *scope) marks() map[string]string {
 // older annotations counts as unset, so mark adds it.
 func (s *scope) marked(m *maas.Machine) bool {
 	for key, value := range s.marks() {
-		if m.Annotations[key] != value {
+		stored, has := m.Annotations[key]
+		// Version 0.1.0 has not marked the machines that it deployed with an erase mode. An upgrade must not write to each.
+		if key == maas.AnnotationErase && !has && m.Status == maas.StatusDeployed {
+			continue
+		}
+		if stored != value {
 			return false
 		}
 	}
