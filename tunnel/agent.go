@@ -106,7 +106,8 @@ func newReady() *cobra.Command {
 
 func (o agentOptions) validate() ([]netip.Prefix, error) {
 	networks, err := parseNetworks(o.clusterNetworks)
-	failures := []error{err}
+	failures := []error{err, required("server-name", o.serverName,
+		"certificate", o.files.Certificate, "certificate-authority", o.files.Authorities)}
 	for _, address := range o.addresses {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			failures = append(failures, fmt.Errorf("--address %q is not a host with a port: %w", address, err))
@@ -114,13 +115,6 @@ func (o agentOptions) validate() ([]netip.Prefix, error) {
 	}
 	if len(o.addresses) == 0 {
 		failures = append(failures, errors.New("--address is required: give the host:port at which the servers are published"))
-	}
-	for flag, value := range map[string]string{
-		"server-name": o.serverName, "certificate": o.files.Certificate, "certificate-authority": o.files.Authorities,
-	} {
-		if value == "" {
-			failures = append(failures, fmt.Errorf("--%s is required", flag))
-		}
 	}
 	return networks, errors.Join(failures...)
 }

@@ -37,6 +37,17 @@ func command() *cobra.Command {
 	return root
 }
 
+// required returns an error for each flag without a value. pairs are the names and values of the flags.
+func required(pairs ...string) error {
+	var failures []error
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			failures = append(failures, fmt.Errorf("--%s is required", pairs[i]))
+		}
+	}
+	return errors.Join(failures...)
+}
+
 // parseNetworks parses the values of --cluster-network.
 func parseNetworks(texts []string) ([]netip.Prefix, error) {
 	var networks []netip.Prefix

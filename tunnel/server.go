@@ -55,11 +55,9 @@ func newServer() *cobra.Command {
 
 func (o serverOptions) run(ctx context.Context) error {
 	networks, err := parseNetworks(o.clusterNetworks)
-	if err != nil {
+	if err := errors.Join(err, required("id", o.id, "socket", o.socket, "certificate", o.files.Certificate,
+		"key", o.files.Key, "client-authority", o.files.Authorities)); err != nil {
 		return err
-	}
-	if o.id == "" || o.socket == "" {
-		return errors.New("--id and --socket are required")
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),

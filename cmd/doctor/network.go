@@ -127,7 +127,7 @@ func (n *Network) usedPort() int32 {
 // kubelets reports whether existing clusters reach the kubelets of their machines. Only pods of the management cluster
 // can test that.
 func (n *Network) kubelets(ctx context.Context) Outcome {
-	const remedy = "let pods of the management cluster open TCP 10250 of the machines"
+	const remedy = "let machines reach Service konnectivity-server, or pods of the management cluster TCP 10250 of the machines"
 	var clusters hyperv1.HostedClusterList
 	if err := n.Client.List(ctx, &clusters); err != nil {
 		return unreadable(err, "HostedClusters of all namespaces")

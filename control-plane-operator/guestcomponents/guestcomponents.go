@@ -34,8 +34,14 @@ func Kubernetes() []*component.Component {
 	return []*component.Component{newKubeProxy(), newNodeNetwork(), newTunnelAgent(), newCoreDNS()}
 }
 
-// OnNodes lists the names of all components that run on nodes.
-var OnNodes = []string{coreDNS, kubeProxy, nodeNetwork, TunnelAgent}
+// OnNodes returns the names of all components.
+func OnNodes() []string {
+	var names []string
+	for _, c := range Kubernetes() {
+		names = append(names, c.Name)
+	}
+	return names
+}
 
 // Wanted returns the names of the components that a release waits for. It does not wait for the agents of the tunnel: a
 // cluster whose nodes do not reach the tunnel works as well as before it had one.

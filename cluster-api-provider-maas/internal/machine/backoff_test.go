@@ -45,7 +45,7 @@ func TestBackoff(t *testing.T) {
 // expects this number of calls before and after the backoff.
 func backsOff(w *world, calls int, operation, message string, code int) {
 	w.t.Helper()
-	mend := w.refuse("*."+operation, "", code, message)
+	accept := w.refuse("*."+operation, "", code, message)
 	woken := w.wakes("m", 0)
 	w.Expect(w.count(operation)).To(Equal(calls), "of %d reconciles", woken)
 	w.Expect(woken).To(BeNumerically("<", 9), "the reconciles end")
@@ -55,7 +55,7 @@ func backsOff(w *world, calls int, operation, message string, code int) {
 	w.Expect(w.machine("m").Status.Conditions).To(Equal(first), "the rejection is still reported")
 	w.wakes("m", time.Minute)
 	w.Expect(w.count(operation)).To(Equal(2*calls), "it is tried again after the backoff")
-	mend()
+	accept()
 	w.until("Ready True Ready", "m")
 }
 
@@ -105,7 +105,7 @@ func TestSharedCause(t *testing.T) {
 			w := newRack(t, cfg, "admin")
 			w.addPlain("a")
 			w.addPlain("b")
-			mend := w.refuse("machine.deploy", "", tc.code, tc.message)
+			accept := w.refuse("machine.deploy", "", tc.code, tc.message)
 			for range 60 {
 				w.reconcile("a", 30*time.Second)
 				w.reconcile("b", time.Second)
@@ -119,7 +119,7 @@ func TestSharedCause(t *testing.T) {
 			w.Expect(w.cluster().Annotations).NotTo(HaveKey(ContainSubstring("failed-machines")))
 			w.Expect(w.count("release")).To(BeZero())
 			w.Expect(w.count("deploy")).To(BeNumerically("<", 50), "with a backoff")
-			mend()
+			accept()
 			w.until("Ready True Ready", "a", "b")
 		})
 	}

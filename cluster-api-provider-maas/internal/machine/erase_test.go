@@ -29,6 +29,7 @@ func TestReleaseErases(t *testing.T) {
 		"erases the disks when the deployment was aborted":          abortedThenDeleted,
 		"erases the disks of an orphan as its MaasMachine required": orphanErased,
 		"erases no disks of an orphan that was never installed":     orphanNeverInstalled,
+		"writes no mark to a machine that version 0.1.0 deployed":   notMarked,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
@@ -78,6 +79,17 @@ func orphanNeverInstalled(t *testing.T, cfg *rest.Config) {
 	w.addErased("m", "Quick")
 	w.passes("m", 3)
 	w.Expect(w.orphaned("m")).NotTo(HaveKey("erase"))
+}
+
+// notMarked checks that an upgrade writes nothing to running machines.
+func notMarked(t *testing.T, cfg *rest.Config) {
+	w := newRack(t, cfg, "alice")
+	w.addErased("m", "Secure")
+	w.until("Ready True Ready", "m")
+	w.edit(w.holds("m"), func(m *inventory.Machine) { delete(m.Annotations, maas.AnnotationErase) })
+	w.restart()
+	w.passes("m", 3)
+	w.Expect(w.Machine(w.holds("m")).Annotations).NotTo(HaveKey(maas.AnnotationErase))
 }
 
 // orphaned removes the finalizers of a MaasMachine, and returns the form of the release by the sweep.

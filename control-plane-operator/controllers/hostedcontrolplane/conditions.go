@@ -270,7 +270,7 @@ func available(s *scope, o observed, others []metav1.Condition) metav1.Condition
 	}
 	// A control plane that was available once still serves users while a component is unavailable. Components in the guest
 	// are unavailable whenever their node is.
-	if waiting := unavailable(o.components, guestcomponents.OnNodes); len(waiting) > 0 && !served {
+	if waiting := unavailable(o.components, guestcomponents.OnNodes()); len(waiting) > 0 && !served {
 		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")

@@ -63,7 +63,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error)
 func (r *Reconciler) publishTunnel(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if _, ok := s.release.ComponentImage(kubeapiserver.TunnelImage); !ok {
 		s.tunnel = &[]string{}
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.Infra.NoTunnel(ctx, s.valid)
 	}
 	addresses, err := r.Infra.Tunnel(ctx, s.valid)
 	if err == nil {

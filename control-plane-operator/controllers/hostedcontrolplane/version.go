@@ -55,10 +55,11 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 // sorted. The API server and the guest's components count as unfinished until they are reported.
 func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, running []string) {
 	running = guestcomponents.Wanted(s.applied())
+	onNodes := guestcomponents.OnNodes()
 	for i := range components {
 		name := components[i].Name
 		switch {
-		case !slices.Contains(guestcomponents.OnNodes, name):
+		case !slices.Contains(onNodes, name):
 			if !component.Done(&components[i], s.release.Version(), s.hcp.Generation) {
 				hosting = append(hosting, name)
 			}

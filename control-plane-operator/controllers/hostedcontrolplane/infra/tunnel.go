@@ -42,7 +42,7 @@ func TunnelHost(hcp *hyperv1.HostedControlPlane) string {
 func (r *Reconciler) Tunnel(ctx context.Context, hcp *hyperv1.HostedControlPlane) ([]string, error) {
 	strategy, ok := r.tunnelStrategy(hcp)
 	if !ok {
-		return nil, nil
+		return nil, r.NoTunnel(ctx, hcp)
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: TunnelService}}
 	_, err := upsert.Object(ctx, r.Client, service, func() error {
@@ -56,6 +56,16 @@ func (r *Reconciler) Tunnel(ctx context.Context, hcp *hyperv1.HostedControlPlane
 		return nil, err
 	}
 	return tunnelAddresses(hcp, service, strategy), nil
+}
+
+// NoTunnel removes what Tunnel has published.
+func (r *Reconciler) NoTunnel(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
+	meta := metav1.ObjectMeta{Namespace: hcp.Namespace, Name: TunnelService}
+	_, err := upsert.Gone(ctx, r.Client, &corev1.Service{ObjectMeta: meta})
+	if r.HasRoutes && err == nil {
+		_, err = upsert.Gone(ctx, r.Client, &routev1.Route{ObjectMeta: meta})
+	}
+	return err
 }
 
 // tunnelStrategy returns how the tunnel is published, and whether this management cluster can do so.

@@ -69,6 +69,26 @@ func TestTunnel(t *testing.T) {
 		g.Expect(client.IgnoreNotFound(r.Client.Get(t.Context(), key, made))).To(Succeed())
 		g.Expect(r.Client.Get(t.Context(), key, made)).NotTo(Succeed())
 	})
+	t.Run("nothing stays if the release has no tunnel, or the strategy is not possible any more", func(t *testing.T) {
+		for _, change := range []func(*Reconciler, *hyperv1.HostedControlPlane) error{
+			func(r *Reconciler, hcp *hyperv1.HostedControlPlane) error { return r.NoTunnel(t.Context(), hcp) },
+			func(r *Reconciler, hcp *hyperv1.HostedControlPlane) error {
+				hcp.Spec.Services[2].ServicePublishingStrategy.NodePort.Address = ""
+				addresses, err := r.Tunnel(t.Context(), hcp)
+				NewWithT(t).Expect(addresses).To(BeEmpty())
+				return err
+			},
+		} {
+			g, hcp := NewWithT(t), tunnelled(nodePort("192.0.2.11", 30091))
+			r := world(hcp)
+			_, err := r.Tunnel(t.Context(), hcp)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(change(r, hcp)).To(Succeed())
+			services := &corev1.ServiceList{}
+			g.Expect(r.Client.List(t.Context(), services)).To(Succeed())
+			g.Expect(services.Items).To(BeEmpty())
+		}
+	})
 	t.Run("nothing is published if this management cluster cannot", func(t *testing.T) {
 		for name, hcp := range map[string]*hyperv1.HostedControlPlane{
 			"Konnectivity is not listed":     controlPlane(nodePort("192.0.2.10", 0), nodePort("192.0.2.10", 0)),

@@ -50,7 +50,7 @@ func (r *Reconciler) dataPlane(ctx context.Context, nodes []corev1.Node) metav1.
 	switch text := strings.Join(failures, "; "); {
 	case len(failures) == asked:
 		return condition.False(t, hyperv1.LogsAccessFailedReason, "The API server does not reach kubelets, so that logs, exec and port-forward fail; "+
-			"let the pods of the management cluster open TCP 10250 of the nodes: "+text)
+			"let the nodes reach Service konnectivity-server, or pods of the management cluster TCP 10250 of the nodes: "+text)
 	case len(failures) > 0:
 		return condition.True(t, hyperv1.AsExpectedReason, "Some kubelets do not answer: "+text)
 	default:

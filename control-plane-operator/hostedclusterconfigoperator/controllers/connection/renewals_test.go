@@ -121,7 +121,7 @@ func TestDataPlane(t *testing.T) {
 		"no node is Ready":                 {"", nil, metav1.ConditionUnknown, hyperv1.NoWorkerNodesAvailableReason, "There is no Ready node to ask"},
 		"all kubelets answer":              {"", nodes("a", "b"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "The API server reaches kubelets"},
 		"some kubelets do not answer":      {"ca", nodes("a", "b", "c"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "Some kubelets do not answer: a: deaf; c: deaf"},
-		"no kubelet that it asks answers":  {"abc", nodes("a", "b", "c", "d"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, "let the pods of the management cluster open TCP 10250 of the nodes: a: deaf; b: deaf; c: deaf"},
+		"no kubelet that it asks answers":  {"abc", nodes("a", "b", "c", "d"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, "let the nodes reach Service konnectivity-server, or pods of the management cluster TCP 10250 of the nodes: a: deaf; b: deaf; c: deaf"},
 		"the only kubelet does not answer": {"a", nodes("a"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, ": a: deaf"},
 	} {
 		t.Run("When "+name+" the condition should report it", func(t *testing.T) {

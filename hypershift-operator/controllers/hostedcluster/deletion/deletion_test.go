@@ -171,7 +171,7 @@ func TestCredentialsAndControlPlaneGo(t *testing.T) {
 		_, err := newDesk().deleteCredentials(t.Context(), s)
 		g.Expect(err).To(MatchError(clustertest.ErrNotNow))
 		g.Expect(p.Seen[0]).To(Equal(s.ForPlatform(operatorImage)))
-		g.Expect(newDesk().deleteCredentials(t.Context(), clustertest.Scope())).To(BeEmpty(), "nobody knows that platform")
+		g.Expect(newDesk().deleteCredentials(t.Context(), clustertest.Scope())).To(BeEmpty(), "the platform is not known")
 	})
 	t.Run("When the control plane still has finalizers, it should wait and name them", func(t *testing.T) {
 		g, s := NewWithT(t), clustertest.Scope()

@@ -51,7 +51,7 @@ func TestStopWorkloads(t *testing.T) {
 	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
 	g.Expect(set.DeletionTimestamp).To(BeNil())
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
-	g.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet of nobody would keep its pods for ever")
+	g.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet without an owner would keep its pods")
 	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(user), user)).To(Succeed())
 	g.Expect(user.DeletionGracePeriodSeconds).To(HaveValue(BeNumerically("<=", 2)),
 		"the pod's own grace period of 135 s is cut short")
