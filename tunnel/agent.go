@@ -106,8 +106,9 @@ func newReady() *cobra.Command {
 
 func (o agentOptions) validate() ([]netip.Prefix, error) {
 	networks, err := parseNetworks(o.clusterNetworks)
-	failures := []error{err, required("server-name", o.serverName,
-		"certificate", o.files.Certificate, "certificate-authority", o.files.Authorities)}
+	failures := []error{err, required(map[string]string{
+		"server-name": o.serverName, "certificate": o.files.Certificate, "certificate-authority": o.files.Authorities,
+	})}
 	for _, address := range o.addresses {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			failures = append(failures, fmt.Errorf("--address %q is not a host with a port: %w", address, err))

@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -37,12 +39,12 @@ func command() *cobra.Command {
 	return root
 }
 
-// required returns an error for each flag without a value. pairs are the names and values of the flags.
-func required(pairs ...string) error {
+// required returns an error for each flag without a value.
+func required(flags map[string]string) error {
 	var failures []error
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			failures = append(failures, fmt.Errorf("--%s is required", pairs[i]))
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if flags[name] == "" {
+			failures = append(failures, fmt.Errorf("--%s is required", name))
 		}
 	}
 	return errors.Join(failures...)

@@ -55,8 +55,11 @@ func newServer() *cobra.Command {
 
 func (o serverOptions) run(ctx context.Context) error {
 	networks, err := parseNetworks(o.clusterNetworks)
-	if err := errors.Join(err, required("id", o.id, "socket", o.socket, "certificate", o.files.Certificate,
-		"key", o.files.Key, "client-authority", o.files.Authorities)); err != nil {
+	err = errors.Join(err, required(map[string]string{
+		"id": o.id, "socket": o.socket, "certificate": o.files.Certificate, "key": o.files.Key,
+		"client-authority": o.files.Authorities,
+	}))
+	if err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
