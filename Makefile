@@ -70,7 +70,7 @@ lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borde
 	cd api && $< run --config ../.golangci.yaml ./...
 
 .PHONY: verify
-verify: verify-generate verify-api verify-modules verify-suites verify-constants verify-licences verify-versions verify-scripts verify-prose verify-vulnerabilities ## Check all that needs no test: generated code, API, modules, names, scripts, prose
+verify: verify-generate verify-api verify-modules verify-suites verify-constants verify-licences verify-versions verify-scripts verify-prose verify-sources verify-vulnerabilities ## Check all that needs no test: generated code, API, modules, names, scripts, prose
 	go vet ./hack/...
 	gofmt -l $$(git ls-files '*.go') | (! grep .)
 

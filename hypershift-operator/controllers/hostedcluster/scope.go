@@ -49,4 +49,4 @@ type scope struct {
 	deletion string
 }
 
-func newScope(hc *hyperv1.HostedCluster) *scope { return &scope{Scope: cluster.New(hc)} }
+func newScope(hc *hyperv1.HostedCluster) *scope { return &scope{Scope: cluster.NewScope(hc)} }

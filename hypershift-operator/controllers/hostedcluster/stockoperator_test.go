@@ -282,7 +282,7 @@ func TestAuthenticationReader(t *testing.T) {
 		allowed(t)
 	})
 	t.Run("the RoleBinding is deleted with the cluster", func(t *testing.T) {
-		_, err := deletion.Deleter{Client: payload.Client}.DeleteClusterRoles(t.Context(), cluster.New(payload.cluster()))
+		_, err := deletion.Deleter{Client: payload.Client}.DeleteClusterRoles(t.Context(), cluster.NewScope(payload.cluster()))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(binding()), binding()))).To(BeTrue())
 	})
@@ -292,7 +292,7 @@ func TestAuthenticationReader(t *testing.T) {
 		g.Expect(c.Create(t.Context(), theirs)).To(Succeed())
 		_, err := payload.pass()
 		g.Expect(err).To(MatchError(ContainSubstring("not this cluster's")))
-		_, err = deletion.Deleter{Client: payload.Client}.DeleteClusterRoles(t.Context(), cluster.New(payload.cluster()))
+		_, err = deletion.Deleter{Client: payload.Client}.DeleteClusterRoles(t.Context(), cluster.NewScope(payload.cluster()))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found(t, c, theirs).Subjects).To(BeEmpty())
 	})

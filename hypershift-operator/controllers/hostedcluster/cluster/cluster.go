@@ -67,8 +67,8 @@ type Scope struct {
 	Cleared []string
 }
 
-// New returns the scope of a HostedCluster before its first phase.
-func New(hc *hyperv1.HostedCluster) *Scope {
+// NewScope returns the scope of a HostedCluster before its first phase.
+func NewScope(hc *hyperv1.HostedCluster) *Scope {
 	return &Scope{HC: hc, Namespace: naming.ControlPlaneNamespace(hc), Conditions: map[string]metav1.Condition{}}
 }
 

@@ -25,7 +25,7 @@ type Reader struct {
 
 // Observe reads what every reconcile needs, including one that deletes. All of the objects may be missing.
 func (r Reader) Observe(ctx context.Context, hc *hyperv1.HostedCluster) (*Scope, error) {
-	s := New(hc)
+	s := NewScope(hc)
 	s.Now = r.Clock.Now()
 	s.Platform, s.PlatformServed = r.Platforms.For(s.HC.Spec.Platform.Type)
 	why, err := tenancy.Namespace(ctx, r.Client, s.Namespace, s.Key())

@@ -33,7 +33,7 @@ func TestStopWorkloads(t *testing.T) {
 	g, operator := NewWithT(t), fixture.AsOperator(t)
 	s := Deleter{Client: operator, LiveReader: operator}
 	ctx := t.Context()
-	scope := cluster.New(fixture.HostedCluster("stopping"))
+	scope := cluster.NewScope(fixture.HostedCluster("stopping"))
 	labels := map[string]string{"app": "x"}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podOf("", "ReplicaSet").Spec}
 	selector := &metav1.LabelSelector{MatchLabels: labels}

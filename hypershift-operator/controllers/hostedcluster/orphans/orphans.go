@@ -277,7 +277,7 @@ func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	if left := j.Grace - j.Clock.Since(first); left > 0 && !first.IsZero() {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	s := cluster.New(&hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	s := cluster.NewScope(&hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 	_, err := j.deleter().DeleteClusterRoles(ctx, s)
 	failures := []error{err}
 	for _, platformType := range j.Platforms.Supported() {

@@ -71,7 +71,7 @@ func Ours(namespace, name string) metav1.ObjectMeta {
 
 // Scope returns a scope of the fixture's cluster, modified by the test.
 func Scope(mutate ...func(*cluster.Scope)) *cluster.Scope {
-	s := cluster.New(fixture.HostedCluster("clusters"))
+	s := cluster.NewScope(fixture.HostedCluster("clusters"))
 	s.Now = Now
 	for _, m := range mutate {
 		m(s)

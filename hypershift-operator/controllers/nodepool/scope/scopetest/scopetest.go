@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/scope"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -54,7 +53,7 @@ func Leaving(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.Now()) 
 func Fleet(t *testing.T, names ...string) (client.WithWatch, *scope.Scope) {
 	t.Helper()
 	c, s := fixture.InMemory(t), New()
-	s.Platform, s.PlatformServed = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+	s.Platform, s.PlatformServed = fixture.Platforms(nil).For(s.Pool.Spec.Platform.Type)
 	for _, name := range names {
 		machine := Machine(name, "wanted")
 		infra := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace(), Name: name}}
