@@ -96,7 +96,7 @@ func (s *suite) createCluster(t *testing.T, replicas int, flags ...string) {
 // destroy destroys the scenario's hosted cluster and checks that nothing of it is left.
 func (s *suite) destroy(t *testing.T) {
 	t.Run("destroy", func(t *testing.T) {
-		s.noTurns(t)
+		s.noTurns(t, nil)
 		s.must(t, s.DestroyCluster(t.Context(), s.cluster))
 		s.nothingLeft(t)
 	})

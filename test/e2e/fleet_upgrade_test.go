@@ -39,8 +39,10 @@ func TestFleetUpgrade(t *testing.T) {
 	f.steady.commands(t)
 	release := f.changing.beginRelease(t, published.Payload)
 	f.upgrade(t, s, release)
+	upgraded := f.steady.generations(t)
 	release.complete(t)
 	f.finish(t, published)
+	f.steady.noTurns(t, upgraded)
 	s.wayBack(t, published)
 }
 
@@ -137,7 +139,7 @@ func (s *suite) commands(t *testing.T) {
 	t.Helper()
 	const empty = "empty"
 	s.createPool(t, empty, "--replicas", "0", "--image", ignitionImage)
-	s.destroyPool(t, empty)
+	s.removePool(t, empty)
 	folder := t.TempDir()
 	s.must(t, s.Type(t.Context(), "hypershift", "dump", "cluster", "--name", s.cluster, "--artifact-dir", folder))
 	dumped, err := os.ReadDir(folder)

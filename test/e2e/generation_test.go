@@ -21,10 +21,19 @@ import (
 const mostChanges = 60
 
 // noTurns checks that no two controllers change an object of the hosted namespace in turns. The API server counts the
-// changes of a spec in the generation of the object.
-func (s *suite) noTurns(t *testing.T) {
+// changes of a spec in the generation of the object. Changes before the given generations do not count.
+func (s *suite) noTurns(t *testing.T, before map[string]int64) {
 	t.Helper()
 	g := NewWithT(t)
+	for name, generation := range s.generations(t) {
+		g.Expect(generation-before[name]).To(BeNumerically("<", mostChanges), name)
+	}
+}
+
+// generations returns the generations of the hosted namespace's objects by kind and name.
+func (s *suite) generations(t *testing.T) map[string]int64 {
+	t.Helper()
+	found := map[string]int64{}
 	for _, kind := range []schema.GroupVersionKind{
 		clusterv1.GroupVersion.WithKind("Cluster"), clusterv1.GroupVersion.WithKind("Machine"),
 		clusterv1.GroupVersion.WithKind("MachineSet"), clusterv1.GroupVersion.WithKind("MachineDeployment"),
@@ -35,7 +44,8 @@ func (s *suite) noTurns(t *testing.T) {
 		list.SetGroupVersionKind(kind)
 		s.must(t, s.c.List(t.Context(), list, client.InNamespace(journey.HostedNamespace(s.cluster))))
 		for _, obj := range list.Items {
-			g.Expect(obj.Generation).To(BeNumerically("<", mostChanges), "%s %s", kind.Kind, obj.Name)
+			found[kind.Kind+" "+obj.Name] = obj.Generation
 		}
 	}
+	return found
 }

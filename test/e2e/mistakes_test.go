@@ -81,7 +81,13 @@ func (s *suite) createPool(t *testing.T, name string, flags ...string) {
 
 func (s *suite) destroyPool(t *testing.T, name string) {
 	t.Helper()
-	s.noTurns(t)
+	s.noTurns(t, nil)
+	s.removePool(t, name)
+}
+
+// removePool destroys a pool of a cluster whose objects an older operator may have changed in turns.
+func (s *suite) removePool(t *testing.T, name string) {
+	t.Helper()
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", name, "--cluster-name", s.cluster))
 }
 
