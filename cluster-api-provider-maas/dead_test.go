@@ -36,7 +36,7 @@ func TestDeadBMC(t *testing.T) {
 	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
 
 	dead := []string{*d.machines()[0].Spec.SystemID, *d.machines()[1].Spec.SystemID}
-	mend := []func(){
+	repairs := []func(){
 		simtest.Fault(t, s, faults.Rule{Kind: faults.ReleaseFails, Machine: dead[0]}),
 		simtest.Refuse(t, s, "machine.release", dead[1], 503, "the BMC does not answer"),
 	}
@@ -53,8 +53,8 @@ func TestDeadBMC(t *testing.T) {
 	d.Eventually(records, patience, tick).Should(HaveLen(2), "on a busy machine the third takes too long as well, and is found released then")
 	l.kill()
 	<-l.dead
-	for _, mended := range mend {
-		mended()
+	for _, repair := range repairs {
+		repair()
 	}
 	l = d.live(killPoint{})
 	d.Eventually(records, patience, tick).Should(BeEmpty())

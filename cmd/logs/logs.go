@@ -146,7 +146,7 @@ func (l *logs) sources(ctx context.Context) ([]source, error) {
 // none says that no pod is selected, and which components exist.
 func (l *logs) none(pods []corev1.Pod) error {
 	if len(pods) == 0 {
-		return fmt.Errorf("namespace %s has no pods; the control plane of cluster %s/%s is not created yet: see "+
+		return fmt.Errorf("namespace %s has no pods of the control plane of cluster %s/%s: see "+
 			"hypershift describe cluster %s -n %s",
 			l.namespace(), l.Namespace, l.cluster, l.cluster, l.Namespace)
 	}

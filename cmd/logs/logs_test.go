@@ -45,7 +45,7 @@ func TestLogs(t *testing.T) {
 		{name: "prints one component", args: "demo etcd --since 10m --tail 5", want: "[etcd-0/etcd] elected\n"},
 		{name: "prints one container", args: "demo kube-apiserver -c audit-logs", want: "[kube-apiserver-0/audit-logs] audit\n"},
 		{name: "lists the components", args: "demo etc", code: 1, says: `cluster clusters/demo has no component "etc"; use one of etcd, kube-apiserver`},
-		{name: "says that there is no control plane yet", args: "young -n team", code: 1, says: "namespace team-young has no pods; the control plane of cluster team/young is not created yet"},
+		{name: "says that there is no control plane yet", args: "young -n team", code: 1, says: "namespace team-young has no pods of the control plane of cluster team/young"},
 		{name: "names a cluster that does not exist", args: "gone", code: 1, says: "there is no HostedCluster clusters/gone"},
 		{name: "needs a cluster", args: "--follow", code: 2, says: "name a cluster"},
 	} {

@@ -161,11 +161,11 @@ func TestQuarantineWithoutMAAS(t *testing.T) {
 	p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
 		return quarantine.Records.Set(infra, "mole01", quarantine.Record{Failures: 3, Last: simtest.Start, Image: "noble", Quarantined: true, Shared: true})
 	}, nil, simtest.Machine{ID: "mole01"})
-	mend := simtest.Refuse(t, p.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
+	accept := simtest.Refuse(t, p.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
 	result, err := p.quarantine(t.Context(), p.scope)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result.RequeueAfter).To(Equal(15 * time.Second))
-	mend()
+	accept()
 	p.problem = &machine.Problem{}
 	result, err = p.quarantine(t.Context(), p.scope)
 	g.Expect(err).NotTo(HaveOccurred())

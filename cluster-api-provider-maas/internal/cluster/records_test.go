@@ -117,7 +117,7 @@ func takesBack(t *testing.T, cfg *rest.Config) {
 	machines.Default()
 	w.reconciler.Machines = machines
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
-	mend := simtest.Refuse(t, w.Simulator, "machine.release", "mole01", http.StatusConflict, "its BMC is dead")
+	accept := simtest.Refuse(t, w.Simulator, "machine.release", "mole01", http.StatusConflict, "its BMC is dead")
 	w.Change("mole01", func(m *inventory.Machine) {
 		m.Status, m.Owner, m.AgentName, m.PowerState = status.Deployed, provider, maas.AllocationKey("gone"), "on"
 	})
@@ -130,7 +130,7 @@ func takesBack(t *testing.T, cfg *rest.Config) {
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeFalse(), "what it holds in MAAS is not forgotten")
 
-	mend()
+	accept()
 	for range 10 {
 		if w.gone() {
 			break

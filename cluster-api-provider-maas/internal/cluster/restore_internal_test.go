@@ -82,12 +82,12 @@ func TestRestore(t *testing.T) {
 // TestRestoreWithoutMAAS checks that nothing is recorded before MAAS has returned all machines.
 func TestRestoreWithoutMAAS(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", successor, nil, ofLost("mole01"))
-	mend := simtest.Refuse(t, p.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
+	accept := simtest.Refuse(t, p.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
 	result, err := p.restore(t.Context(), p.scope)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result.RequeueAfter).To(Equal(15 * time.Second))
 	g.Expect(p.problem).To(HaveValue(HaveField("Reason", "MAASUnavailable")))
-	mend()
+	accept()
 	_, err = p.restore(t.Context(), p.scope)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(p.infra.Annotations).NotTo(HaveKey(infrav1.RestoredAtAnnotation), "the pass has a problem already")

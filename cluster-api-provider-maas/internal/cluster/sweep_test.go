@@ -104,14 +104,14 @@ func orphansFirst(t *testing.T, cfg *rest.Config) {
 	mine := w.addAsked("provider")
 	w.reconcile(0)
 	w.addAllocated("orphan", "gone", mine, marks(mine, "gone"))
-	mend := simtest.Refuse(t, w.Simulator, "machine.release", "", http.StatusServiceUnavailable, "")
+	accept := simtest.Refuse(t, w.Simulator, "machine.release", "", http.StatusServiceUnavailable, "")
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	for range 3 {
 		w.Expect(w.reconcile(time.Second).RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", time.Minute)), "somebody waits for it")
 		w.Expect(w.gone()).To(BeFalse())
 	}
 	w.expect("Deleting", "True OrphansLeft", "machine host-orphan (orphan) is Allocated: cannot release machine orphan")
-	mend()
+	accept()
 	w.reconcile(time.Second)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.left()).To(BeEmpty())

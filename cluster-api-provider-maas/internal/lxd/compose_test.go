@@ -131,7 +131,7 @@ func TestDeleteRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mend := simtest.Refuse(t, s.Simulator, "machine.delete", made.SystemID, status, "no")
+			accept := simtest.Refuse(t, s.Simulator, "machine.delete", made.SystemID, status, "no")
 			var refusal *maas.Error
 			if err := lxd.Delete(t.Context(), c, made.SystemID); !errors.As(err, &refusal) || refusal.StatusCode != status {
 				t.Errorf("the error is %v", err)
@@ -139,7 +139,7 @@ func TestDeleteRefused(t *testing.T) {
 			if s.Machine(made.SystemID) == nil {
 				t.Error("the virtual machine is gone")
 			}
-			mend()
+			accept()
 			if err := lxd.Delete(t.Context(), c, made.SystemID); err != nil {
 				t.Errorf("it should go when MAAS is well again: %v", err)
 			}

@@ -95,22 +95,22 @@ func TestPlaceThatIsCutOff(t *testing.T) {
 		}
 		return err
 	}
-	mend := simtest.Refuse(t, k.site.Simulator, "interface.link_subnet", "", http.StatusServiceUnavailable, "busy")
+	accept := simtest.Refuse(t, k.site.Simulator, "interface.link_subnet", "", http.StatusServiceUnavailable, "busy")
 	if err := placed(); err == nil {
 		t.Fatal("MAAS was not asked")
 	}
-	mend()
+	accept()
 	k.expectLinks("after a link that was refused", "auto")
 	if a := addressOf(k.machine); a != (address{IP: staticIP, SystemID: "m1", Replaced: "auto"}) {
 		t.Fatalf("before MAAS was asked, %+v was written down: whoever comes later would not take the address off", a)
 	}
 	k.reread()
-	mend = simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
+	accept = simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
 	if err := placed(); err == nil {
 		t.Fatal("MAAS was not asked")
 	}
 	k.expectLinks("after the old link stayed", "auto", "static "+staticIP)
-	mend()
+	accept()
 	for range 2 {
 		k.reread()
 		if err := placed(); err != nil {
@@ -147,7 +147,7 @@ func TestFreeThatIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.site.Change("m1", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
-	mend := simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
+	accept := simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
 	for range 2 {
 		k.reread()
 		if _, err := k.free(t.Context(), k.scope); err == nil {
@@ -155,7 +155,7 @@ func TestFreeThatIsCutOff(t *testing.T) {
 		}
 		k.expectLinks("cut off", "auto", "static "+staticIP)
 	}
-	mend()
+	accept()
 	for range 2 {
 		k.reread()
 		if _, err := k.free(t.Context(), k.scope); err != nil {

@@ -52,7 +52,7 @@ func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
 	w.until("Ready True Ready", "runs", "goes")
 	w.end("goes")
 	w.addPlain("wanted")
-	mend := simtest.Fault(t, w.Simulator, rule)
+	accept := simtest.Fault(t, w.Simulator, rule)
 	w.restart()
 	w.ResetRequests()
 	const each = 15 * time.Second
@@ -65,7 +65,7 @@ func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
 		w.unharmed("runs")
 	}
 	w.Expect(w.machine("wanted").Status.FailureReason).To(BeNil())
-	mend()
+	accept()
 	w.clock.SetTime(w.clock.Now().Add(15 * time.Minute))
 	w.until("Ready True Ready", "runs", "comes", "wanted")
 	w.unharmed("runs")

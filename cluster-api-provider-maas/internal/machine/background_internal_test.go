@@ -143,11 +143,11 @@ func TestBackgroundTakesAddressOff(t *testing.T) {
 	k.machine.Spec.SystemID, k.observed = nil, nil
 	delete(k.machine.Annotations, AddressAnnotation)
 	failedOn(t, failure{SystemID: "m1", Address: &a})(k.machine)
-	mend := simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
+	accept := simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
 	if _, err := k.background(t.Context(), k.scope); err != nil || len(k.findings.outstanding) != 1 || k.findings.outstanding[0].Reason != ReasonUnavailable {
 		t.Errorf("it is %+v, %v", k.findings.outstanding, err)
 	}
-	mend()
+	accept()
 	k.findings = findings{}
 	if _, err := k.background(t.Context(), k.scope); err != nil || len(k.findings.outstanding) > 0 {
 		t.Errorf("it is %+v, %v", k.findings.outstanding, err)

@@ -191,12 +191,12 @@ func hearsay(t *testing.T, cfg *rest.Config) {
 		return simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "machine.*", Status: 404, Message: "No Machine matches the given query."})
 	}
 	for name, lie := range lies {
-		mend := lie()
+		restore := lie()
 		w.restart()
 		w.later("m", 2)
 		w.unharmed("m", name)
 		w.later(goes, 2)
-		mend()
+		restore()
 		if w.gone(goes) { // This call took another path, so MAAS itself answered it.
 			w.Expect(w.held()).To(HaveLen(1), name)
 			toGo()

@@ -51,7 +51,7 @@ func TestHandOver(t *testing.T) {
 }
 
 // stuck makes the release of a machine fail, as with a broken power controller. The returned function repairs it.
-func (w *world) stuck(systemID string) (mend func()) {
+func (w *world) stuck(systemID string) (accept func()) {
 	w.t.Helper()
 	return simtest.Fault(w.t, w.Simulator, faults.Rule{Kind: faults.ReleaseFails, Machine: systemID})
 }
@@ -115,7 +115,7 @@ func (w *world) notReleased(words string) {
 
 func deadAfterDeploy(t *testing.T, cfg *rest.Config) {
 	w, id := newRun(t, cfg, "m")
-	mend := w.stuck(id)
+	accept := w.stuck(id)
 	w.end("m")
 	w.inState(id, status.FailedReleasing)
 	w.minutes(8, "m")
@@ -145,7 +145,7 @@ func deadAfterDeploy(t *testing.T, cfg *rest.Config) {
 	w.look()
 	w.Expect(w.cluster().ResourceVersion).To(Equal(before), "nothing new is nothing to write")
 
-	mend()
+	accept()
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 	w.taken()
 	w.expectAllFree()
@@ -157,7 +157,7 @@ func deadAfterDeploy(t *testing.T, cfg *rest.Config) {
 func earlierNotBack(t *testing.T, cfg *rest.Config) {
 	w := newSick(t, cfg, "alice")
 	w.look()
-	mend := w.stuck(bad)
+	accept := w.stuck(bad)
 	w.addPlain("m")
 	other := w.runsOn("m")
 	w.Expect(other).NotTo(Equal(bad))
@@ -168,7 +168,7 @@ func earlierNotBack(t *testing.T, cfg *rest.Config) {
 	w.Expect(handover.Records.Of(w.cluster())).To(HaveKey(bad))
 	w.look()
 	w.notReleased("machine one (aaaaa1) of the deleted MaasMachine m")
-	mend()
+	accept()
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 	w.taken()
 	w.expectAllFree()
@@ -177,7 +177,7 @@ func earlierNotBack(t *testing.T, cfg *rest.Config) {
 func refusedRelease(t *testing.T, cfg *rest.Config) {
 	for code, reason := range map[int]string{http.StatusServiceUnavailable: "MAASUnavailable", http.StatusConflict: "MAASError", http.StatusForbidden: "MAASForbidden"} {
 		w, id := newRun(t, cfg, "m")
-		mend := simtest.Refuse(t, w.Simulator, "machine.release", id, code, "the chassis says no")
+		accept := simtest.Refuse(t, w.Simulator, "machine.release", id, code, "the chassis says no")
 		w.end("m")
 		w.minutes(8, "m")
 		w.expect("m", "Deleting True "+reason, "the chassis says no")
@@ -186,7 +186,7 @@ func refusedRelease(t *testing.T, cfg *rest.Config) {
 		w.look()
 		w.notReleased("the chassis says no")
 		w.Expect(w.Machine(id).Status).To(Equal(status.Deployed))
-		mend()
+		accept()
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
 		w.taken()
 		w.inState(id, status.Ready)
@@ -218,13 +218,13 @@ func nobodyTakesOver(t *testing.T, cfg *rest.Config) {
 	infra.Finalizers = nil
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	w.Expect(w.client.Delete(t.Context(), infra)).To(Succeed())
-	mend := w.stuck(id)
+	accept := w.stuck(id)
 	w.end("m")
 	w.inState(id, status.FailedReleasing)
 	w.minutes(60, "m")
 	w.Expect(w.gone("m")).To(BeFalse(), "nobody else knows of its machine")
 	w.expect("m", "Deleting True MachineReleaseFailed", "could not release it")
-	mend()
+	accept()
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 	w.leave("m")
 	w.expectAllFree()
@@ -232,7 +232,7 @@ func nobodyTakesOver(t *testing.T, cfg *rest.Config) {
 
 func clusterWaits(t *testing.T, cfg *rest.Config) {
 	w, id := newRun(t, cfg, "m")
-	mend := w.stuck(id)
+	accept := w.stuck(id)
 	w.end("m")
 	w.inState(id, status.FailedReleasing)
 	w.minutes(15, "m")
@@ -251,7 +251,7 @@ func clusterWaits(t *testing.T, cfg *rest.Config) {
 		And(HavePrefix("Deleting True MAASUnauthorized"), ContainSubstring("machine one (aaaaa1)")))
 	w.credentials(w.Key("alice"))
 	w.restart()
-	mend()
+	accept()
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 	w.taken()
 	w.expectAllFree()
@@ -290,13 +290,13 @@ func addressHandedOver(t *testing.T, cfg *rest.Config) {
 	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.60"})
 	id := w.runsOn("m")
 	w.Expect(w.modes(id, 0)).To(Equal([]string{"static 10.9.0.60"}))
-	mend := w.stuck(id)
+	accept := w.stuck(id)
 	w.end("m")
 	w.inState(id, status.FailedReleasing)
 	w.minutes(15, "m")
 	w.Expect(w.gone("m")).To(BeTrue())
 
-	mend()
+	accept()
 	w.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName, m.Annotations = status.Ready, "", "", nil })
 	w.addPlain("next")
 	w.Expect(w.runsOn("next")).NotTo(Equal(id), "it still has the address")
@@ -308,11 +308,11 @@ func addressHandedOver(t *testing.T, cfg *rest.Config) {
 
 func handedOverKey(t *testing.T, cfg *rest.Config) {
 	w, id := newRun(t, cfg, "m")
-	mend := w.stuck(id)
+	accept := w.stuck(id)
 	w.end("m")
 	w.inState(id, status.FailedReleasing)
 	w.minutes(15, "m")
-	mend()
+	accept()
 	w.credentials(w.Key("bob"))
 	w.restart()
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
@@ -343,7 +343,7 @@ func brokenRecord(t *testing.T, cfg *rest.Config) {
 // deadUnnoticed covers a BMC that accepts commands without effect: MAAS waits for the power to go off.
 func deadUnnoticed(t *testing.T, cfg *rest.Config) {
 	w, id := newRun(t, cfg, "m")
-	mend := simtest.KillBMC(t, w.Simulator, id)
+	accept := simtest.KillBMC(t, w.Simulator, id)
 	w.end("m")
 	w.inState(id, status.Releasing)
 	w.minutes(9, "m")
@@ -352,7 +352,7 @@ func deadUnnoticed(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone("m")).To(BeTrue())
 	w.look()
 	w.notReleased("machine one (aaaaa1) is Releasing: MAAS is releasing it")
-	mend()
+	accept()
 	w.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.Annotations, m.Task = status.Ready, "", nil, nil })
 	w.taken()
 }

@@ -90,7 +90,7 @@ func TestWholeLife(t *testing.T) {
 func TestReleaseRefused(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"})).runs()
-	mend := simtest.Refuse(t, l.site.Simulator, "machine.release", "aaaaa1", http.StatusServiceUnavailable, "the BMC is dead")
+	accept := simtest.Refuse(t, l.site.Simulator, "machine.release", "aaaaa1", http.StatusServiceUnavailable, "the BMC is dead")
 	l.remove()
 	l.expect(time.Second, 15*time.Second, "False MAASUnavailable", "Warning MAASUnavailable")
 	l.site.ResetRequests()
@@ -100,7 +100,7 @@ func TestReleaseRefused(t *testing.T) {
 		t.Errorf("MAAS was asked %d times", n)
 	}
 	l.expect(time.Minute, 15*time.Second, "False MAASUnavailable")
-	mend()
+	accept()
 	l.expect(2*time.Minute, 10*time.Second, "False MachineReleasing", "Normal MachineReleasing")
 	l.expect(time.Minute, 0, "", "Normal MachineReleased")
 }
@@ -276,7 +276,7 @@ func TestReleaseFails(t *testing.T) {
 			return m
 		}
 		k.observed = read()
-		mend := simtest.Refuse(t, k.site.Simulator, "machine.release", "aaaaa1", code, "no")
+		accept := simtest.Refuse(t, k.site.Simulator, "machine.release", "aaaaa1", code, "no")
 		left, err := k.leave(t.Context(), k.scope, k.observed)
 		if err == nil || left.Action != lifecycle.Release {
 			t.Errorf("%d: it is to %s, %v", code, left.Action, err)
@@ -288,7 +288,7 @@ func TestReleaseFails(t *testing.T) {
 		if read().Hostname != "renamed" {
 			t.Errorf("%d: what is known of the machine is believed after the refusal", code)
 		}
-		mend()
+		accept()
 		if err := k.release(t.Context(), k.scope, k.observed, "why"); err != nil {
 			t.Error(err)
 		}

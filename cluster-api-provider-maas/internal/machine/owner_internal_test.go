@@ -178,7 +178,7 @@ func TestAdopt(t *testing.T) {
 	if err := k.Client.Get(t.Context(), client.ObjectKeyFromObject(k.scope.machine), k.scope.machine); err != nil {
 		t.Fatal(err)
 	}
-	mend := simtest.Refuse(t, k.site.Simulator, "machine.release", "aaaaa3", http.StatusServiceUnavailable, "the BMC is dead")
+	accept := simtest.Refuse(t, k.site.Simulator, "machine.release", "aaaaa3", http.StatusServiceUnavailable, "the BMC is dead")
 	if adopted, err := k.adopt(t.Context(), k.scope); adopted || !maas.IsUnavailable(err) {
 		t.Errorf("it is told as done: %t, %v", adopted, err)
 	}
@@ -189,7 +189,7 @@ func TestAdopt(t *testing.T) {
 	if deref(stored.Spec.SystemID) != "aaaaa2" || deref(stored.Spec.ProviderID) == "" || stored.Annotations[UIDAnnotation] != "self" || stored.Annotations[AttemptAnnotation] != "" {
 		t.Errorf("it is written down as %v, %v, %v", deref(stored.Spec.SystemID), deref(stored.Spec.ProviderID), stored.Annotations)
 	}
-	mend()
+	accept()
 	// Later reconciles release the surplus machines, but not the adopted one.
 	if adopted, err := k.adopt(t.Context(), k.scope); err != nil || !adopted {
 		t.Errorf("%t, %v", adopted, err)

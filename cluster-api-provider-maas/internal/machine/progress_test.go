@@ -86,7 +86,7 @@ func deadMachine(t *testing.T, cfg *rest.Config) {
 func deadPower(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "dead"}, simtest.Machine{ID: "bbbbbb", CPU: 8})
 	simtest.FailDeployments(t, w.Simulator, "dead", 9)
-	mend := w.refuse("machine.release", "aaaaaa", http.StatusServiceUnavailable, "the BMC does not answer")
+	accept := w.refuse("machine.release", "aaaaaa", http.StatusServiceUnavailable, "the BMC does not answer")
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 8)
 	w.expect("m", "Ready True Ready", "")
@@ -96,7 +96,7 @@ func deadPower(t *testing.T, cfg *rest.Config) {
 		w.reconcile("m", 15*time.Minute)
 	}
 	w.Expect(w.count("release")).To(BeNumerically("<", 120))
-	mend()
+	accept()
 	w.passes("m", 20)
 	w.expect("m", "FailedMachinesReleased True MachineReleased", "")
 	w.Expect(w.held()).To(HaveLen(1))

@@ -139,8 +139,8 @@ func confined(t *testing.T, cfg *rest.Config) {
 	w.look()
 	w.quarantined(metav1.ConditionFalse)
 	w.restart()
-	w.addPlain("mended")
-	w.Expect(w.runsOn("mended")).To(Equal(bad))
+	w.addPlain("repaired")
+	w.Expect(w.runsOn("repaired")).To(Equal(bad))
 }
 
 func confinedAlone(t *testing.T, cfg *rest.Config) {
@@ -174,8 +174,8 @@ func confinedAlone(t *testing.T, cfg *rest.Config) {
 	w.restart()
 	w.look()
 	w.quarantined(metav1.ConditionFalse)
-	w.addPlain("mended")
-	w.Expect(w.runsOn("mended")).To(Equal(bad))
+	w.addPlain("repaired")
+	w.Expect(w.runsOn("repaired")).To(Equal(bad))
 	w.Expect(quarantine.Records.Of(w.cluster())).To(BeEmpty())
 }
 

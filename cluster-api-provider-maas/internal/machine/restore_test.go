@@ -190,14 +190,14 @@ func nothingBeforeTheLook(t *testing.T, cfg *rest.Config) {
 func nothingWithoutMAAS(t *testing.T, cfg *rest.Config) {
 	w := running(t, cfg)
 	w.lose(w.uid())
-	mend := w.refuse("machines.read", "", http.StatusBadGateway, "a proxy's page")
+	accept := w.refuse("machines.read", "", http.StatusBadGateway, "a proxy's page")
 	for range 3 {
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
 		_ = w.glance()
 	}
 	w.Expect(w.cluster().Annotations).NotTo(HaveKey(infrav1.RestoredAtAnnotation))
 	w.Expect(w.wrote()).To(BeEmpty())
-	mend()
+	accept()
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
 	w.look()
 	w.Expect(w.reservations()).To(HaveLen(3))

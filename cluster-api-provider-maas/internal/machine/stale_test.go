@@ -56,8 +56,8 @@ func TestOutdatedPass(t *testing.T) {
 		t.Run("When another provider continues from a state where "+name+" it should not change later results", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, cfg, simtest.Machine{ID: "aaa"}, simtest.Machine{ID: "bbb"})
-			mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.DeployFails, Count: 1})
-			defer mend()
+			accept := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.DeployFails, Count: 1})
+			defer accept()
 			w.add("m", infrav1.MaasMachineSpec{})
 			var former *infrav1.MaasMachine
 			for range 20 {

@@ -64,10 +64,10 @@ func allocatedByOthers(t *testing.T, cfg *rest.Config) {
 
 func onItsWayBack(t *testing.T, cfg *rest.Config) {
 	w := newSick(t, cfg, "alice")
-	mend := w.stuck(bad)
+	accept := w.stuck(bad)
 	w.addPlain("m")
 	w.runsOn("m")
-	mend()
+	accept()
 	w.inState(bad, status.FailedReleasing)
 	w.Change(bad, func(m *inventory.Machine) {
 		m.Status, m.Owner, m.AgentName = status.FailedDeployment, "alice", "hypershift-maasmachine-"+string(w.machine("m").UID)

@@ -317,10 +317,10 @@ func TestTakeVM(t *testing.T) {
 	place := *lxd.PlacementOf(k.machine)
 	k.site.Change(place.SystemID, func(m *inventory.Machine) { m.AgentName, m.Owner = maas.AllocationKey(vmUID), "admin" })
 	vm := k.look(place.SystemID).observed
-	mend := simtest.Refuse(t, k.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
+	accept := simtest.Refuse(t, k.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
 	result, err := k.raiseVM(t.Context(), k.scope, place, vm)
 	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
-	mend()
+	accept()
 	k.findings = findings{}
 	if result, err := k.raiseVM(t.Context(), k.scope, place, vm); err != nil || !result.IsZero() || deref(k.stored().Spec.SystemID) != vm.SystemID || !k.proven {
 		t.Errorf("%v, %v: it has %v", result, err, deref(k.stored().Spec.SystemID))

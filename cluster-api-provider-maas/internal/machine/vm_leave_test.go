@@ -106,7 +106,7 @@ func vmHandedOver(t *testing.T, cfg *rest.Config) {
 	w.addVM("m")
 	w.until("Ready True Ready", "m")
 	id := *w.machine("m").Spec.SystemID
-	mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "machine.delete", Machine: id, Status: 503, Message: "the host does not answer"})
+	accept := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "machine.delete", Machine: id, Status: 503, Message: "the host does not answer"})
 	w.end("m")
 	w.passes("m", 1)
 	w.expect("m", "Deleting True MAASUnavailable", "the host does not answer")
@@ -115,7 +115,7 @@ func vmHandedOver(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone("m")).To(BeTrue(), "a dead host must not hold a Machine")
 	w.look()
 	w.notReleased("the host does not answer")
-	mend()
+	accept()
 	w.Eventually(func() []*inventory.Machine {
 		w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
 		w.look()

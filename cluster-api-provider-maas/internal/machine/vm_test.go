@@ -234,13 +234,13 @@ func vmStoreFull(t *testing.T, cfg *rest.Config) {
 
 func vmAllHostsRefuse(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
-	mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "vm-host.compose", Status: 503, Message: "Unable to compose machine: storage is read-only"})
+	accept := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "vm-host.compose", Status: 503, Message: "Unable to compose machine: storage is read-only"})
 	w.addVM("m")
 	w.passes("m", 2)
 	w.expect("m", "LXDVMCreated False VMCreationFailed", "host h1: cannot compose a VM on VM host 100: Unable to compose machine: storage is read-only")
 	w.expect("m", "Ready False VMCreationFailed", "host h2")
 	w.Expect(lxd.PlacementOf(w.machine("m"))).To(BeNil(), "nothing is reserved where nothing is made")
-	mend()
+	accept()
 	w.until("Ready True Ready", "m")
 }
 

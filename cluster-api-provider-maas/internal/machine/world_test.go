@@ -213,13 +213,13 @@ func (w *world) edit(systemID string, change func(*inventory.Machine)) {
 }
 
 // slow makes MAAS take a day for an operation, or indefinitely, until the returned function is called.
-func (w *world) slow(kind faults.Kind) (mend func()) {
+func (w *world) slow(kind faults.Kind) (accept func()) {
 	w.t.Helper()
 	return simtest.Fault(w.t, w.Simulator, faults.Rule{Kind: kind, Delay: faults.Duration(24 * time.Hour)})
 }
 
 // refuse makes MAAS reject an operation on a machine.
-func (w *world) refuse(operation, machine string, code int, message string) (mend func()) {
+func (w *world) refuse(operation, machine string, code int, message string) (accept func()) {
 	w.t.Helper()
 	return simtest.Refuse(w.t, w.Simulator, operation, machine, code, message)
 }
