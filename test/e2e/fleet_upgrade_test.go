@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -15,82 +14,155 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 	"github.com/openshift/hypershift/test/journey"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// TestFleetUpgrade checks that users of running clusters do not notice when the operator of the last release is
-// upgraded. Operations that were in progress must continue and complete.
-func TestFleetUpgrade(t *testing.T) {
-	s := start(t, "--nodes", "3")
-	version := s.lastRelease(t)
-	published, err := s.Publish(t.Context(), version)
-	if errors.Is(err, lifecycle.ErrNotBuilt) {
-		t.Skip(err)
-	}
-	s.must(t, err)
-	s.Hypershift = published.Command
-	s.must(t, s.InstallImage(t.Context(), published.Product))
-	f := s.newFleet(t, published)
-	s.Hypershift = ""
-	for _, one := range f.all() {
-		one.Hypershift = ""
-	}
-	f.steady.commands(t)
-	release := f.changing.beginRelease(t, published.Payload)
-	f.upgrade(t, s, release)
-	upgraded := f.steady.generations(t)
-	release.complete(t)
-	f.finish(t, published)
-	f.steady.noTurns(t, upgraded)
-	s.wayBack(t, published)
-}
+// steadyPool is the pool of cluster steady that is updated in place. failingPool is the pool of cluster changing whose
+// machines fail.
+const steadyPool, failingPool = "inplace", "failing"
 
-// upgrade installs this build while it watches the clusters that run.
-func (f *fleet) upgrade(t *testing.T, s *suite, release *rollout) {
-	t.Helper()
-	// Two processors do not answer several control planes in time that replace their pods together.
-	flags := append(s.installFlags(t), "--max-control-plane-rollouts", "1")
-	s.must(t, s.Install(t.Context(), append(flags, "--dry-run")...))
-	began := time.Now()
-	var watches []*fleetWatch
-	for _, one := range f.running() {
-		watches = append(watches, one.watchFleet(t))
-	}
-	// Print the observations of a failed test too.
-	defer printFleet(s.Out, began, watches)
-	steady, available, paused := watches[0].pods, watches[1].pods, watches[2].pods
+// Zones of the simulated MAAS. inSecondZone matches the names of the machines in the second one.
+const (
+	firstZone, secondZone = "az1", "az2"
+	inSecondZone          = "[bdfh]*"
+)
+
+// upgradePools has a cluster with pools of all kinds: replaced, updated in place, autoscaled and virtual. Another is in
+// the middle of a change of release, and deployments fail on all machines of one of its pools.
+func upgradePools(t *testing.T) {
+	f := newFleet(t)
+	steady, changing := f.own(t, "steady"), f.own(t, "changing")
+	previous, err := f.PublishPrevious(t.Context(), f.published)
+	f.must(t, err)
+	steady.createMetal(t, f.published.Payload)
+	steady.createPools(t)
+	changing.createMetal(t, previous, "--zone", firstZone)
+	steady.reach(t, "nodes of all pools ready", long, steady.NodesReady(steady.cluster, 4))
+	changing.reach(t, "node ready", long, changing.NodesReady(changing.cluster, 1))
+	steady.must(t, steady.RunWorkload(t.Context(), steady.cluster))
+	repair := changing.breakPool(t)
+
+	f.useThisBuild()
+	steady.commands(t)
+	release := changing.beginRelease(t, f.published.Payload)
 	NewWithT(t).Expect(release.underWay()).To(BeTrue(), "the release changes when the operator does")
-	s.must(t, s.Install(t.Context(), flags...))
-	f.available.rotatePullSecret(t)
-	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
-	s.reach(t, "control planes have this build's operators", 2*long, journey.All(
-		f.steady.rolledOut(steady), f.available.rolledOut(available)))
-	f.stillWaiting(t, paused)
-	f.paused.patch(t, `{"spec":{"pausedUntil":null}}`)
-	f.paused.reach(t, "control plane has this build's operators", long, f.paused.rolledOut(paused))
-	for _, w := range watches {
-		seen := w.stop(t.Context())
-		w.of.unharmed(t, w.of == f.paused, w.before, seen)
-		w.of.uncontested(t, began)
-	}
-	NewWithT(t).Expect(watches[1].seen.failed).To(BeZero(), "a write to the highly available cluster failed")
-	f.available.reach(t, "the user's certificate served", soon, f.available.servesUserCertificate())
+	f.upgrade(t, func(before map[*suite]*controlPlane) { steady.rollsOut(t, before[steady]) }, steady)
+	upgraded := steady.generations(t)
+	release.complete(t)
+	steady.Hypershift = f.published.Command
+	steady.commands(t)
+	repair()
+	changing.replaceFailed(t)
+	steady.noTurns(t, upgraded)
+	f.wayBack(t, f.published)
 }
 
-// stillWaiting checks that the paused cluster has its old control plane, and that the cluster whose machine MAAS does
-// not release is not deleted.
-func (f *fleet) stillWaiting(t *testing.T, paused *controlPlane) {
+// upgradeControlPlanes has a highly available cluster that is written as for CAPMAAS, with a certificate of the user
+// and a pull secret that rotates. The others are a paused cluster of platform None, and one that is being deleted while
+// MAAS cannot release its machine.
+func upgradeControlPlanes(t *testing.T) {
+	f := newFleet(t, "--nodes", "3")
+	available, paused, leaving := f.own(t, "available"), f.own(t, "paused"), f.own(t, "leaving")
+	f.resumed = paused
+	available.createAsOfCAPMAAS(t, f.published.Payload)
+	paused.createNone(t, f.published.Payload)
+	leaving.createMetal(t, f.published.Payload)
+	for _, one := range []*suite{available, leaving} {
+		one.reach(t, "node ready", long, one.NodesReady(one.cluster, 1))
+	}
+	paused.reach(t, "node of the user's machine ready", long, journey.All(
+		paused.letIn(paused.cluster), paused.NodesReady(paused.cluster, 1)))
+	available.reach(t, "all replicas of the control plane available", long, available.complete)
+	available.must(t, available.RunWorkload(t.Context(), available.cluster))
+	paused.pause(t)
+	repair := leaving.leave(t)
+
+	f.useThisBuild()
+	saw := f.upgrade(t, func(before map[*suite]*controlPlane) {
+		available.rotatePullSecret(t)
+		available.rollsOut(t, before[available])
+		paused.unchanged(t, before[paused])
+		leaving.stillLeaving(t)
+		paused.patch(t, `{"spec":{"pausedUntil":null}}`)
+		paused.rollsOut(t, before[paused])
+	}, available, paused)
+	NewWithT(t).Expect(saw[available].failed).To(BeZero(), "a write to the highly available cluster failed")
+	available.reach(t, "the user's certificate served", soon, available.servesUserCertificate())
+	repair()
+	leaving.Hypershift = f.published.Command
+	leaving.destroy(t)
+}
+
+// createPools adds a pool of each kind to a cluster. The test scales the autoscaled pool, since no autoscaler runs.
+func (s *suite) createPools(t *testing.T) {
 	t.Helper()
-	g := NewWithT(t)
-	now := f.paused.controlPlane(t)
-	g.Expect(image(now)).To(Equal(image(paused)), "the control plane of a paused cluster was changed")
-	g.Expect(now.uids()).To(Equal(paused.uids()), "pods of a paused cluster were replaced")
-	g.Expect(f.leaving.allocations(t)).To(HaveLen(1))
+	s.createPool(t, steadyPool, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--resource-pool", workers)
+	s.must(t, s.CreateVirtualPool(t.Context(), s.cluster, virtualPool, 1))
+	s.autoscaledPool(t, "--resource-pool", workers)
+	s.ask(t, 1)
+}
+
+// breakPool creates failingPool, whose deployments fail until the returned function is called.
+func (s *suite) breakPool(t *testing.T) (repair func()) {
+	t.Helper()
+	_, repair = s.fault(t, faults.Rule{Kind: faults.DeployFails, Machine: inSecondZone})
+	s.createPool(t, failingPool, "--image", ignitionImage, "--resource-pool", workers, "--zone", secondZone)
+	s.reach(t, "a deployment failed", long, s.hasEvent("DeployFailed"))
+	return repair
+}
+
+// replaceFailed replaces the Machine of failingPool, as a user does when the provider has stopped retrying after
+// several failed machines.
+func (s *suite) replaceFailed(t *testing.T) {
+	t.Helper()
+	s.scale(t, failingPool, 0)
+	s.reach(t, "failed machines released", long, func(ctx context.Context) (bool, string, error) {
+		held, err := s.allocated(ctx)
+		return len(held) == 1, fmt.Sprintf("%d machines are allocated", len(held)), err
+	})
+	s.scale(t, failingPool, 1)
+	s.reach(t, "node of pool failing ready", long, s.PoolNodesReady(s.cluster, failingPool, 1))
+}
+
+func (s *suite) pause(t *testing.T) {
+	t.Helper()
+	s.patch(t, `{"spec":{"pausedUntil":"true"}}`)
+	s.reach(t, "cluster is paused", soon, journey.ClusterCondition(s.c, s.cluster,
+		string(hyperv1.ReconciliationActive), "False", hyperv1.ReconciliationPausedReason))
+}
+
+// leave begins a deletion that MAAS cannot complete until the returned function is called.
+func (s *suite) leave(t *testing.T) (repair func()) {
+	t.Helper()
+	_, repair = s.fault(t, faults.Rule{Kind: faults.Error, Operation: "machine.release"})
+	s.must(t, s.Type(t.Context(), "kubectl", "delete", "hostedcluster", s.cluster, "-n", journey.Namespace,
+		"--wait=false"))
+	s.reach(t, "machines are being deleted", long, s.machinesLeave)
+	return repair
+}
+
+// unchanged checks that a paused cluster has its old control plane.
+func (s *suite) unchanged(t *testing.T, before *controlPlane) {
+	t.Helper()
+	now := s.controlPlane(t)
+	NewWithT(t).Expect(image(now)).To(Equal(image(before)), "the control plane of a paused cluster was changed")
+	NewWithT(t).Expect(now.uids()).To(Equal(before.uids()), "pods of a paused cluster were replaced")
+}
+
+// stillLeaving checks that the cluster whose machine MAAS does not release is not deleted.
+func (s *suite) stillLeaving(t *testing.T) {
+	t.Helper()
+	NewWithT(t).Expect(s.allocations(t)).To(HaveLen(1))
 	hc := &hyperv1.HostedCluster{}
-	key := client.ObjectKey{Namespace: journey.Namespace, Name: f.leaving.cluster}
-	f.leaving.must(t, f.leaving.c.Get(t.Context(), key, hc))
-	g.Expect(hc.DeletionTimestamp).NotTo(BeNil())
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: s.cluster}, hc))
+	NewWithT(t).Expect(hc.DeletionTimestamp).NotTo(BeNil())
+}
+
+// rollsOut waits until the control plane has this build's operators.
+func (s *suite) rollsOut(t *testing.T, before *controlPlane) {
+	t.Helper()
+	s.reach(t, "control plane has this build's operators", 2*long, s.rolledOut(before))
 }
 
 // unharmed checks that a user of a cluster noticed nothing. If the test has resumed the cluster, a changed spec is
@@ -111,26 +183,6 @@ func (s *suite) unharmed(t *testing.T, resumed bool, before *look, seen watched)
 		worse := before.worse(now)
 		return len(worse) == 0, fmt.Sprint(worse), nil
 	})
-}
-
-// finish ends the faults of MAAS, and waits for operations that were in progress. It uses the release's own command
-// with this build's operator.
-func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
-	t.Helper()
-	f.healLeaving()
-	f.leaving.Hypershift, f.steady.Hypershift = published.Command, published.Command
-	f.steady.commands(t)
-	f.leaving.destroy(t)
-	f.healFailing()
-	// The provider stops retrying after several failed machines. The user then replaces the Machine.
-	f.changing.scale(t, failingPool, 0)
-	f.changing.reach(t, "failed machines released", long, func(ctx context.Context) (bool, string, error) {
-		held, err := f.changing.allocated(ctx)
-		return len(held) == 1, fmt.Sprintf("%d machines are allocated", len(held)), err
-	})
-	f.changing.scale(t, failingPool, 1)
-	f.changing.reach(t, "node of pool failing ready", long,
-		f.changing.PoolNodesReady(f.changing.cluster, failingPool, 1))
 }
 
 // commands runs the suite's hypershift command against an operator of a different version. It creates a pool without
