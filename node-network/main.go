@@ -2,8 +2,9 @@
 
 // Command node-network is the default network of a guest cluster of the Kubernetes distribution. It runs on every
 // node, in the node's own network namespace. The CNI plugins ptp and host-local give pods addresses from spec.podCIDRs
-// of their node. Each node has a route to the pods of every other node through that node's InternalIP, so the nodes
-// must share a layer 2 network. Pod traffic that leaves the cluster has the node's source address.
+// of their node. Flannel carries traffic between nodes. Without Flannel, each node has a route to the pods of every
+// other node through that node's InternalIP, so the nodes must share a layer 2 network. Pod traffic that leaves the
+// cluster has the node's source address.
 package main
 
 import (
@@ -33,6 +34,7 @@ const pluginSource = "/opt/cni/bin"
 type options struct {
 	nodeName, kubeconfig, hostRoot string
 	clusterNetworks                []string
+	flannel                        bool
 }
 
 func main() {
@@ -59,6 +61,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.nodeName, "node-name", os.Getenv("NODE_NAME"), "name of this node (default $NODE_NAME)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: the service account of the pod)")
 	flags.StringVar(&o.hostRoot, "host-root", "/host", "where the host's folders /etc/cni/net.d and /opt/cni/bin are mounted")
+	flags.BoolVar(&o.flannel, "flannel", false, "leave traffic between nodes to Flannel, which runs beside this agent")
 	flags.StringArrayVar(&o.clusterNetworks, "cluster-network", nil, "CIDR of the pods of all nodes (repeatable); traffic that leaves it gets the node's address")
 	return cmd
 }
@@ -101,6 +104,7 @@ func (o options) run(ctx context.Context) error {
 		Config:          host.ConfigFile{Path: filepath.Join(o.hostRoot, "/etc/cni/net.d/10-hypershift.conflist")},
 		Routes:          routes,
 		Masquerade:      &host.Masquerade{Filter: host.NFTables{}},
+		Flannel:         o.flannel,
 	}
 	klog.InfoS("node network starts", "node", o.nodeName, "clusterNetworks", o.clusterNetworks)
 	return a.Run(ctx, client)

@@ -40,8 +40,8 @@ func TestPlan(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(p.architectures).To(Equal([]string{"amd64", "arm64"}))
 		g.Expect(p.architecture()).To(Equal(releaseinfo.ArchitectureMulti))
-		g.Expect(p.images).To(And(HaveLen(11), HaveKeyWithValue("etcd", "registry.k8s.io/etcd:3.6.8-0"), HaveKeyWithValue("node-network", "r.example/hypershift:1"),
-			HaveKeyWithValue("tunnel", "r.example/hypershift:1")))
+		g.Expect(p.images).To(And(HaveLen(12), HaveKeyWithValue("etcd", "registry.k8s.io/etcd:3.6.8-0"), HaveKeyWithValue("node-network", "r.example/hypershift:1"),
+			HaveKeyWithValue("tunnel", "r.example/hypershift:1"), HaveKeyWithValue("flannel", "ghcr.io/flannel-io/flannel:v0.28.10")))
 		g.Expect(p.sources).To(HaveLen(5))
 	})
 	for name, tt := range map[string]struct {
@@ -54,6 +54,7 @@ func TestPlan(t *testing.T) {
 		}},
 		"images come from a mirror": {[]string{"--image-repository=mirror.example/k8s"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.images["coredns"]).To(Equal("mirror.example/k8s/coredns/coredns:v1.14.2"))
+			g.Expect(p.images["flannel"]).To(Equal("mirror.example/k8s/flannel-io/flannel:v0.28.10"))
 		}},
 		"a component is replaced": {[]string{"--component=etcd=r.example/etcd:mine"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.images["etcd"]).To(Equal("r.example/etcd:mine"))
@@ -64,10 +65,10 @@ func TestPlan(t *testing.T) {
 			g.Expect(p.versions).NotTo(Or(HaveKey("pause"), HaveKey("cluster-api")))
 		}},
 		"a component is added": {[]string{"--component=mine=r.example/mine:1"}, func(g *GomegaWithT, p *plan) {
-			g.Expect(p.images).To(And(HaveLen(12), HaveKeyWithValue("mine", "r.example/mine:1")))
+			g.Expect(p.images).To(And(HaveLen(13), HaveKeyWithValue("mine", "r.example/mine:1")))
 		}},
-		"what can be left out is": {[]string{"--without=cluster-autoscaler,crictl"}, func(g *GomegaWithT, p *plan) {
-			g.Expect(p.images).NotTo(HaveKey("cluster-autoscaler"))
+		"what can be left out is": {[]string{"--without=cluster-autoscaler,crictl,flannel"}, func(g *GomegaWithT, p *plan) {
+			g.Expect(p.images).NotTo(Or(HaveKey("cluster-autoscaler"), HaveKey("flannel")))
 			g.Expect(p.sources).To(HaveLen(4))
 			g.Expect(p.versions).NotTo(Or(HaveKey("cluster-autoscaler"), HaveKey("crictl")))
 		}},
@@ -97,7 +98,7 @@ func TestPlan(t *testing.T) {
 		"a component image is not a valid reference": {[]string{"--component=etcd=A B"}, "image of etcd: "},
 		"the image repository is invalid":            {[]string{"--image-repository=A B"}, "image of "},
 		"a program's checksum is too short":          {[]string{"--runc=/own/{arch}/runc@sha256:00"}, "--runc: "},
-		"a part is unknown":                          {[]string{"--component-version=flannel=1"}, `for part "flannel"`},
+		"a part is unknown":                          {[]string{"--component-version=calico=1"}, `for part "calico"`},
 	} {
 		t.Run("When "+name+" it should say so in one line", func(t *testing.T) {
 			_, _, err := planned(t, tt.args...)

@@ -21,7 +21,7 @@ import (
 )
 
 // optional lists the components that a release can omit.
-var optional = []string{"cluster-autoscaler", "crictl"}
+var optional = []string{"cluster-autoscaler", "crictl", "flannel"}
 
 // plan describes the parts of a release of published images.
 type plan struct {
@@ -87,7 +87,7 @@ func (b *build) planImages(p *plan, release published.Release) error {
 			delete(p.versions, image.Tag)
 			continue
 		}
-		p.images[image.Tag] = fmt.Sprintf("%s/%s:%s", b.imageRepository, image.Repository, image.Version)
+		p.images[image.Tag] = fmt.Sprintf("%s/%s:%s", b.registryOf(image), image.Repository, image.Version)
 		if _, replaced := b.components[image.Tag]; replaced {
 			delete(p.versions, cmp.Or(parts[image.Tag], image.Tag))
 		}
@@ -105,6 +105,14 @@ func (b *build) planImages(p *plan, release published.Release) error {
 		}
 	}
 	return nil
+}
+
+// registryOf returns the registry of an image. A mirror that the user sets has all images.
+func (b *build) registryOf(image published.Image) string {
+	if image.Registry != "" && b.imageRepository == published.Registry {
+		return image.Registry
+	}
+	return b.imageRepository
 }
 
 func (b *build) planNode(p *plan, release published.Release) error {

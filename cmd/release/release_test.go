@@ -18,7 +18,7 @@ import (
 )
 
 var tags = []string{
-	"cluster-autoscaler", "cluster-capi-controllers", "coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler",
+	"cluster-autoscaler", "cluster-capi-controllers", "coredns", "etcd", "flannel", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler",
 	"node", "node-network", "pod", "tunnel",
 }
 

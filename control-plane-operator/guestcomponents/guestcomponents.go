@@ -23,7 +23,9 @@ var manifests embed.FS
 const (
 	kubeProxy   = "kube-proxy"
 	nodeNetwork = "node-network"
-	coreDNS     = "coredns"
+	// flannel is a container of node-network if the payload has its image.
+	flannel = "flannel"
+	coreDNS = "coredns"
 )
 
 // TunnelAgent is the name of the component that connects nodes with the API servers.

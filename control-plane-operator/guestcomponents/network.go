@@ -118,14 +118,9 @@ func newNodeNetwork() *component.Component {
 			return slices.Contains(Wanted(scope.HCP), nodeNetwork), nil
 		},
 		Adapters: map[string]component.Adapter{
-			"daemonset.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, set *appsv1.DaemonSet) error {
-				container := &set.Spec.Template.Spec.Containers[0]
-				reachAPI(scope.HCP, container)
-				for _, cidr := range clusterNetworks(scope.HCP) {
-					container.Args = append(container.Args, "--cluster-network="+cidr)
-				}
-				return nil
-			}),
+			"20-clusterrole.yaml":    component.Adapt(adaptFlannelRole),
+			"40-flannel-config.yaml": component.Adapt(adaptFlannelConfig).When(hasFlannel),
+			"daemonset.yaml":         component.Adapt(adaptNodeNetwork),
 		},
 		Options: component.Options{Guest: true},
 	}

@@ -55,7 +55,7 @@ type Config interface {
 	Ensure(host.CNI) error
 }
 
-// Agent configures the network of one node. All fields are required.
+// Agent configures the network of one node. All fields except Flannel are required.
 type Agent struct {
 	// NodeName is the name of the node.
 	NodeName string
@@ -64,6 +64,8 @@ type Agent struct {
 	Config          Config
 	Routes          Routes
 	Masquerade      Masquerade
+	// Flannel is true if Flannel runs beside the agent. The agent then writes routes only to nodes without Flannel.
+	Flannel bool
 }
 
 // Run reconciles the node's network until the context ends.
@@ -117,6 +119,9 @@ func trim(object any) (any, error) {
 	}
 	trimmed := &corev1.Node{}
 	trimmed.Name, trimmed.UID, trimmed.ResourceVersion = node.Name, node.UID, node.ResourceVersion
+	if backend, ok := node.Annotations[flannelAnnotation]; ok {
+		trimmed.Annotations = map[string]string{flannelAnnotation: backend}
+	}
 	trimmed.Spec.PodCIDR, trimmed.Spec.PodCIDRs = node.Spec.PodCIDR, node.Spec.PodCIDRs
 	trimmed.Status.Addresses = node.Status.Addresses
 	return trimmed, nil
@@ -143,7 +148,8 @@ func notify(changed chan<- struct{}) cache.ResourceEventHandlerFuncs {
 func same(before, after any) bool {
 	a, okA := before.(*corev1.Node)
 	b, okB := after.(*corev1.Node)
-	return okA && okB && equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status, b.Status)
+	return okA && okB && hasFlannel(a) == hasFlannel(b) &&
+		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
 // reconcile updates the parts one by one. A failure of the routes does not prevent the other parts. The CNI
@@ -153,19 +159,23 @@ func (a *Agent) reconcile(lister corelisters.NodeLister) error {
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	desired := Desire(a.NodeName, nodes)
-	errs := append(slices.Clone(desired.Problems), a.reconcileRoutes(desired.Routes))
+	routed, others := a.split(nodes)
+	desired := Desire(a.NodeName, routed)
+	errs := append(slices.Clone(desired.Problems), a.reconcileRoutes(desired.Routes, Desire(a.NodeName, others).Routes))
 	if len(desired.PodNetworks) == 0 {
 		return errors.Join(append(errs, fmt.Errorf("node %s has no pod CIDR yet: the kube-controller-manager gives it one", a.NodeName))...)
 	}
 	if err := a.Masquerade.Ensure(desired.PodNetworks, a.ClusterNetworks); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
+	if err := a.checkFlannel(nodes); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
 	return errors.Join(append(errs, a.reconcileConfig(desired))...)
 }
 
-// reconcileRoutes replaces changed routes in one step, and removes routes that are no longer needed.
-func (a *Agent) reconcileRoutes(desired []host.Route) error {
+// reconcileRoutes replaces changed routes in one step, and removes routes that are neither desired nor kept.
+func (a *Agent) reconcileRoutes(desired, kept []host.Route) error {
 	existing, err := a.Routes.List()
 	if err != nil {
 		return err
@@ -178,8 +188,8 @@ func (a *Agent) reconcileRoutes(desired []host.Route) error {
 		}
 	}
 	for _, route := range existing {
-		wanted := slices.ContainsFunc(desired, func(d host.Route) bool { return d.To == route.To })
-		if !wanted {
+		sameTo := func(other host.Route) bool { return other.To == route.To }
+		if !slices.ContainsFunc(desired, sameTo) && !slices.ContainsFunc(kept, sameTo) {
 			klog.InfoS("removing a route", "to", route.To, "via", route.Via)
 			errs = append(errs, a.Routes.Delete(route))
 		}
@@ -197,6 +207,9 @@ func (a *Agent) reconcileConfig(desired Desired) error {
 		if cni.MTU == 0 || mtu < cni.MTU {
 			cni.MTU = mtu
 		}
+	}
+	if a.Flannel && cni.MTU > 0 {
+		cni.MTU -= overhead(desired.PodNetworks)
 	}
 	return a.Config.Ensure(cni)
 }

@@ -31,6 +31,7 @@ const NodeImage = "node"
 // Names of the parts whose versions can be chosen.
 const (
 	etcd, coreDNS, pause, autoscaler, clusterAPI = "etcd", "coredns", "pause", "cluster-autoscaler", "cluster-api"
+	flannel                                      = "flannel"
 	containerd, runc, cniPlugins, crictl         = "containerd", "runc", "cni-plugins", "crictl"
 	// Kubernetes and its kubelet have the same version.
 	kubernetes, kubelet = "kubernetes", "kubelet"
@@ -50,7 +51,7 @@ var minors = map[uint64]map[string]string{
 
 // anyMinor holds the versions that suit all minors of the table. These are the Cluster API whose API is installed with
 // the operator, and the container runtime's releases that contain each other's tested versions.
-var anyMinor = map[string]string{clusterAPI: "v1.13.6", containerd: "2.2.10", runc: "1.3.6", cniPlugins: "1.9.0"}
+var anyMinor = map[string]string{clusterAPI: "v1.13.6", flannel: "v0.28.10", containerd: "2.2.10", runc: "1.3.6", cniPlugins: "1.9.0"}
 
 // Image is a component with a published image.
 type Image struct {
@@ -60,6 +61,8 @@ type Image struct {
 	Repository string
 	// Version is the image's tag.
 	Version string
+	// Registry is the registry of the image; empty means Registry of this package.
+	Registry string
 }
 
 // Program is a file for nodes that is published for each architecture. {arch} in its URLs stands for the architecture
@@ -124,15 +127,16 @@ func knownMinors() string {
 func images(versions map[string]string) []Image {
 	kube := "v" + versions[kubernetes]
 	return []Image{
-		{autoscaler, "autoscaling/cluster-autoscaler", versions[autoscaler]},
-		{"cluster-capi-controllers", "cluster-api/cluster-api-controller", versions[clusterAPI]},
-		{coreDNS, "coredns/coredns", versions[coreDNS]},
-		{etcd, "etcd", versions[etcd]},
-		{"kube-apiserver", "kube-apiserver", kube},
-		{"kube-controller-manager", "kube-controller-manager", kube},
-		{"kube-proxy", "kube-proxy", kube},
-		{"kube-scheduler", "kube-scheduler", kube},
-		{"pod", "pause", versions[pause]},
+		{Tag: autoscaler, Repository: "autoscaling/cluster-autoscaler", Version: versions[autoscaler]},
+		{Tag: "cluster-capi-controllers", Repository: "cluster-api/cluster-api-controller", Version: versions[clusterAPI]},
+		{Tag: coreDNS, Repository: "coredns/coredns", Version: versions[coreDNS]},
+		{Tag: etcd, Repository: "etcd", Version: versions[etcd]},
+		{Tag: flannel, Repository: "flannel-io/flannel", Version: versions[flannel], Registry: "ghcr.io"},
+		{Tag: "kube-apiserver", Repository: "kube-apiserver", Version: kube},
+		{Tag: "kube-controller-manager", Repository: "kube-controller-manager", Version: kube},
+		{Tag: "kube-proxy", Repository: "kube-proxy", Version: kube},
+		{Tag: "kube-scheduler", Repository: "kube-scheduler", Version: kube},
+		{Tag: "pod", Repository: "pause", Version: versions[pause]},
 	}
 }
 

@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		g.Expect(cmp.Diff(map[string]string{
 			"etcd": "etcd:3.6.8-0", "pod": "pause:3.10.2", "coredns": "coredns/coredns:v1.14.2",
 			"kube-apiserver": "kube-apiserver:v1.36.3", "kube-controller-manager": "kube-controller-manager:v1.36.3",
-			"kube-scheduler": "kube-scheduler:v1.36.3", "kube-proxy": "kube-proxy:v1.36.3",
+			"flannel": "flannel-io/flannel:v0.28.10", "kube-scheduler": "kube-scheduler:v1.36.3", "kube-proxy": "kube-proxy:v1.36.3",
 			"cluster-capi-controllers": "cluster-api/cluster-api-controller:v1.13.6", "cluster-autoscaler": "autoscaling/cluster-autoscaler:v1.36.0",
 		}, got)).To(BeEmpty())
 	})
@@ -71,7 +71,7 @@ func TestOf(t *testing.T) {
 		"When the minor version is too old, it should be rejected as unknown":         {"1.30.1", nil, "Kubernetes 1.30 is not known here"},
 		"When the major version differs, it should be rejected as unknown":            {"v2.36.0", nil, "Kubernetes 2.36 is not known here"},
 		"When the version is malformed, it should print an example":                   {"latest", nil, "such as v1.36.3"},
-		"When a part is unknown, it should name the part":                             {"v1.36.3", map[string]string{"flannel": "1"}, `for part "flannel"`},
+		"When a part is unknown, it should name the part":                             {"v1.36.3", map[string]string{"calico": "1"}, `for part "calico"`},
 		"When the version of Kubernetes is also set as a part, it should be rejected": {"v1.36.3", map[string]string{"kubernetes": "1.35.0"}, `for part "kubernetes"`},
 	} {
 		t.Run(name, func(t *testing.T) {

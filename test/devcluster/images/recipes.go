@@ -17,6 +17,7 @@ const (
 	EtcdVersion       = "3.6.8-0"
 	CoreDNSVersion    = "v1.14.4"
 	ClusterAPIVersion = "v1.13.6"
+	FlannelVersion    = "v0.28.10"
 	// PauseVersion is the version of the published image whose layout we copy; the program is the environment's own.
 	PauseVersion = "3.10.2"
 )
@@ -42,6 +43,7 @@ func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 		published("pause", "pause:"+PauseVersion, "65535:65535", file("/pause", parts, "pause"), nil),
 		coreDNS(parts, base),
 		published("cluster-api", "cluster-api/cluster-api-controller:"+ClusterAPIVersion, containerimage.NonRoot, file("/manager", parts, "cluster-api"), base),
+		flannel(parts, slices.Concat(base, filters)),
 		web(parts, base),
 		{Name: "standin", Files: append([]containerimage.File{file("/manager", parts, "standin")}, base...), Entrypoint: []string{"/manager"}, User: containerimage.NonRoot},
 	}
@@ -67,6 +69,11 @@ func coreDNS(parts string, base []containerimage.File) containerimage.Image {
 	program := file("/coredns", parts, "coredns")
 	program.BindsLowPorts = true
 	return published("coredns", "coredns/coredns:"+CoreDNSVersion, containerimage.NonRoot, program, base)
+}
+
+// flannel returns the image of Flannel, which calls the packet filter tools.
+func flannel(parts string, base []containerimage.File) containerimage.Image {
+	return published("flannel", "flannel-io/flannel:"+FlannelVersion, "", file("/opt/bin/flanneld", parts, "flanneld"), base)
 }
 
 // kube returns the images of a release of Kubernetes and of etcd. Their programs are one file, which selects the

@@ -329,6 +329,8 @@ func TestWorkloads(t *testing.T) {
 		w.r.Releases = release("1.36.4")
 	})
 
+	flannelFollowsPayload(w, step)
+
 	step("When the user brings a network plugin it should remove its own", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Networking.NetworkType = hyperv1.Other })
