@@ -47,9 +47,13 @@ func (p *Platform) NotHonored(cluster platform.Cluster) string {
 // adaptForeign passes the credentials to a third-party provider as upstream expects them. They are in its environment,
 // and the CA of MAAS is in a directory that SSL_CERT_DIR lists. The Secret is mounted, so a change of it rolls the
 // pods, because upstream reads its credentials only once.
-func adaptForeign(pod *corev1.PodSpec, secret string) {
+func adaptForeign(pod *corev1.PodSpec, version thirdParty, secret string) {
 	const caDir = "/etc/hypershift/maas-ca"
 	container := &pod.Containers[0]
+	if !version.probes {
+		// The kubelet would restart a provider that does not serve them.
+		container.LivenessProbe, container.ReadinessProbe = nil, nil
+	}
 	// With a port other than 0, the single-namespace builds serve only webhooks. The builds for all namespaces serve
 	// webhooks at 9443 in any case.
 	container.Args = append(container.Args, "--webhook-port=0")

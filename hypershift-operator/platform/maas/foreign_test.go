@@ -32,7 +32,7 @@ func TestForeignPod(t *testing.T) {
 			SecretName: "creds", Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: "MAAS_CA_BUNDLE", Path: "ca.crt"}}}}}},
 	}
 	got := corev1.PodSpec{Containers: []corev1.Container{{Args: []string{"--leader-elect"}}}}
-	adaptForeign(&got, "creds")
+	adaptForeign(&got, thirdPartyOf("upstream:v0.9.0"), "creds")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
