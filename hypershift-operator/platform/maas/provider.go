@@ -69,6 +69,7 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 	}
 	if p.foreign(cluster) {
 		adaptForeign(pod, thirdPartyOf(p.image(cluster)), mirrorName(cluster.HostedCluster))
+		addNamespaceProxy(pod, cluster.OperatorImage)
 	} else {
 		// The provider reads the Secret itself, and notices a change without a restart.
 		set("MAAS_CREDENTIALS_SECRET", p.kept(cluster).Name)

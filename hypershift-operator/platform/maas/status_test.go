@@ -38,7 +38,7 @@ func newProviderSite(t *testing.T, image string) *providerSite {
 	g, scheme := NewWithT(t), runtime.NewScheme()
 	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(infrav1.AddToScheme(scheme)).To(Succeed())
-	c, err := client.NewWithWatch(testenv.Shared(t, "infrastructure"), client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(testenv.Shared(t, "infrastructure", "clusterapi"), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-demo-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
