@@ -12,10 +12,18 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "namespace-proxy" {
+		exitOn(namespaceProxy(ctrl.SetupSignalHandler(), os.Args[2:]))
+		return
+	}
 	o := defaultOptions()
 	o.addFlags(pflag.CommandLine)
 	pflag.Parse()
-	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+	exitOn(run(ctrl.SetupSignalHandler(), o))
+}
+
+func exitOn(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -48,7 +49,7 @@ func ownCRDs(g generator) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := graftAll(crds); err != nil {
+	if err := errors.Join(graftAll(crds), relaxConditions(crds)); err != nil {
 		return nil, err
 	}
 	var files []file

@@ -154,6 +154,12 @@ type ProviderChooser interface {
 	NotHonored(cluster Cluster) string
 }
 
+// StatusCompleter is a Platform whose third-party providers do not write all of the status that Cluster API reads.
+type StatusCompleter interface {
+	// CompleteStatus writes the missing status of the infrastructure objects. It writes nothing if all is there.
+	CompleteStatus(ctx context.Context, c client.Client, cluster Cluster) error
+}
+
 // Identifier is a Platform that writes an identity into the spec of each cluster.
 type Identifier interface {
 	// Identify sets the missing fields of the identity. It is called once for each cluster, before any object is created.

@@ -69,6 +69,11 @@ func (r *Reconciler) reconcileCAPIManager(ctx context.Context, s *scope) (ctrl.R
 // reconcileCAPIProvider runs the platform's Cluster API provider for the cluster.
 func (r *Reconciler) reconcileCAPIProvider(ctx context.Context, s *scope) (ctrl.Result, error) {
 	r.reportProvider(s)
+	if completer, ok := s.Platform.(platform.StatusCompleter); ok {
+		if err := completer.CompleteStatus(ctx, r.Client, s.ForPlatform(r.Settings.OperatorImage)); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	if r.wantsManagers(s) {
 		if provider := s.Platform.Provider(s.ForPlatform(r.Settings.OperatorImage)); provider != nil {
 			return ctrl.Result{}, provider.Reconcile(ctx, r.components(s))

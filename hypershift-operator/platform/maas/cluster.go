@@ -58,6 +58,9 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 		infra.Spec.IdentityRef = nil // The provider was started with the cluster's identity.
 		if p.foreign(cluster) {
 			infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: mirrorName(hc)}
+			if !thirdPartyOf(p.image(cluster)).zones {
+				infra.Spec.FailureDomains = nil // The provider would copy them to the status as a map.
+			}
 		}
 		return nil
 	}}

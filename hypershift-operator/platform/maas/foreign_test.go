@@ -32,7 +32,7 @@ func TestForeignPod(t *testing.T) {
 			SecretName: "creds", Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: "MAAS_CA_BUNDLE", Path: "ca.crt"}}}}}},
 	}
 	got := corev1.PodSpec{Containers: []corev1.Container{{Args: []string{"--leader-elect"}}}}
-	adaptForeign(&got, "creds")
+	adaptForeign(&got, thirdPartyOf("upstream:v0.9.0"), "creds")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -67,5 +67,5 @@ func TestNotHonored(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(New(Options{}).NotHonored(testCluster())).To(BeEmpty())
 	g.Expect(New(Options{ProviderImage: "upstream:1"}).NotHonored(testCluster())).To(And(
-		HavePrefix("The machines are made by upstream:1"), ContainSubstring("; the certificate of MAAS: "), HaveSuffix("or the operator's --maas-capi-provider-image")))
+		HavePrefix("The machines are made by upstream:1"), ContainSubstring("the certificate of MAAS: "), HaveSuffix("or the operator's --maas-capi-provider-image")))
 }

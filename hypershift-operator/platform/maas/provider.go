@@ -68,7 +68,8 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	if p.foreign(cluster) {
-		adaptForeign(pod, mirrorName(cluster.HostedCluster))
+		adaptForeign(pod, thirdPartyOf(p.image(cluster)), mirrorName(cluster.HostedCluster))
+		addNamespaceProxy(pod, cluster.OperatorImage)
 	} else {
 		// The provider reads the Secret itself, and notices a change without a restart.
 		set("MAAS_CREDENTIALS_SECRET", p.kept(cluster).Name)
