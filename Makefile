@@ -84,7 +84,7 @@ test-all: ## Run every suite one after another, as before a release: more than t
 	for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 # Each suite is a job of the nightly workflow.
-SUITES := test test-long test-e2e test-upgrade test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone test-chart fuzz test-mutation test-openshift
+SUITES := test test-long test-e2e test-upgrade test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone test-chart test-console fuzz test-mutation test-openshift
 
 .PHONY: test-unit
 test-unit: kube-binaries ## Run the tests of every package

@@ -111,7 +111,7 @@ func (c *command) run(cmd *cobra.Command, _ []string) error {
 	if err := errors.Join(cmd.Context().Err(), err); err != nil {
 		return err
 	}
-	report := newReport(inventory, site)
+	report := NewReport(inventory, site)
 	if c.output != "" {
 		encoder := json.NewEncoder(cmd.OutOrStdout())
 		encoder.SetIndent("", "  ")

@@ -88,8 +88,8 @@ var faults = []maas.Status{
 // leaving are the statuses of machines on their way from an owner to the others.
 var leaving = []maas.Status{maas.StatusReleasing, maas.StatusDiskErasing}
 
-// newReport counts machines for the demands of a site.
-func newReport(inventory *doctor.Inventory, site *Site) *Report {
+// NewReport counts machines for the demands of a site.
+func NewReport(inventory *doctor.Inventory, site *Site) *Report {
 	report := &Report{Endpoint: inventory.Endpoint, Needs: []Need{}, Places: []Place{}, Machines: []Machine{}}
 	var ready []maas.Machine
 	for i := range inventory.Machines {

@@ -27,7 +27,9 @@ type Hardware struct {
 	Host, ID string
 	// Zone is where the machine is, and Parent the host of a virtual machine.
 	Zone, Parent string
-	ProviderID   string
+	// Pool is the resource pool that the machine must be in; empty means any.
+	Pool       string
+	ProviderID string
 	// State is the platform's own word for the state.
 	State     string
 	Addresses []string

@@ -6,6 +6,7 @@ package platform
 import (
 	"github.com/openshift/hypershift/cmd/capacity"
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/console"
 	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/look"
@@ -72,6 +73,9 @@ func DoctorParts() []doctor.Part {
 
 // Capacity returns the part of `capacity` of the one platform that has a site of machines.
 func Capacity() capacity.Part { return maas.NewCapacity() }
+
+// Console returns the platform's part of `console`.
+func Console() console.Part { return maas.NewConsole() }
 
 // Hardware returns the reader of each platform's machines.
 func Hardware() []look.HardwareReader {

@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/hypershift/cmd/backup"
 	"github.com/openshift/hypershift/cmd/capacity"
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/console"
 	"github.com/openshift/hypershift/cmd/describe"
 	"github.com/openshift/hypershift/cmd/doctor"
 	"github.com/openshift/hypershift/cmd/dump"
@@ -137,7 +138,8 @@ func addDaily(root *cobra.Command) {
 	sshs := group("ssh", "Log in to a machine",
 		"hypershift ssh machine calm-ant")
 	sshs.AddCommand(ssh.NewCommand(platform.Hardware()))
-	root.AddCommand(gets, describes, scales, sshs, waits, upgrades, logs.NewCommand(), capacity.NewCommand(platform.Capacity()))
+	root.AddCommand(gets, describes, scales, sshs, waits, upgrades, logs.NewCommand(),
+		capacity.NewCommand(platform.Capacity()), console.NewCommand(platform.Console(), platform.Hardware()))
 }
 
 // group returns a command that only contains others, with examples of these. By default, Cobra answers a mistyped

@@ -465,8 +465,8 @@ func TestHCP(t *testing.T) {
 	for _, sub := range cmd.Commands() {
 		names = append(names, sub.Name())
 	}
-	g.Expect(names).To(ConsistOf("capacity", "completion", "create", "describe", "destroy", "get", "help", "logs", "scale",
-		"ssh", "upgrade", "version", "wait"))
+	g.Expect(names).To(ConsistOf("capacity", "completion", "console", "create", "describe", "destroy", "get", "help", "logs",
+		"scale", "ssh", "upgrade", "version", "wait"))
 	create, _, err := cmd.Find([]string{"create", "cluster", "maas"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(create.Flag("control-plane-availability-policy").DefValue).To(Equal("HighlyAvailable"))

@@ -57,6 +57,11 @@ chart: ## Write the Helm chart into dist/chart/hypershift, from what install ren
 test-chart: ## Check with Helm that the chart equals what install renders
 	go -C hack/helm test -vet=off -count=1 ./...
 
+.PHONY: test-console
+test-console: ## Check the page of `hypershift console` in headless Chromium (PICTURE=1 writes its picture for the docs)
+	go -C test/browser build -o $(abspath $(BIN))/console-browser .
+	HYPERSHIFT_BROWSER=$(abspath $(BIN))/console-browser HYPERSHIFT_PICTURE=$(PICTURE) go test -vet=off -count=1 -v -run TestBrowser ./cmd/console
+
 .PHONY: sign
 sign: ## Sign IMAGE with cosign
 	@[ -n '$(IMAGE)' ] || { echo "IMAGE is missing: make sign IMAGE=registry.example.com/hypershift:v1" >&2; exit 2; }

@@ -163,6 +163,7 @@ It keeps running. What to try next:
   export PATH=%[3]s:%[4]s/kube:$PATH
 
   kubectl get hostedclusters,nodepools -n clusters
+  hypershift console                                        # the site in a browser, at the address that it prints
   kubectl --kubeconfig $GUEST get pods -A -o wide
 
   kubectl scale nodepool demo -n clusters --replicas 3      # one more machine out of MAAS
