@@ -26,12 +26,13 @@ func openBrowser(ctx context.Context, address string) (remove func(), err error)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return remove, fmt.Errorf("write %s: %w; open the address yourself", file, err)
 	}
-	program := "xdg-open"
+	cmd := exec.CommandContext(ctx, "xdg-open", file) //nolint:gosec // The name of the file is the program's own.
 	if runtime.GOOS == "darwin" {
-		program = "open"
+		cmd = exec.CommandContext(ctx, "open", file) //nolint:gosec // As above.
 	}
-	if err := exec.CommandContext(ctx, program, file).Start(); err != nil {
-		return remove, fmt.Errorf("start %s: %w; open the address yourself", program, err)
+	if err := cmd.Start(); err != nil {
+		return remove, fmt.Errorf("start %s: %w; open the address yourself", cmd.Path, err)
 	}
+	go func() { _ = cmd.Wait() }() // The browser's exit code has no meaning.
 	return remove, nil
 }

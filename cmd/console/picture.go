@@ -219,9 +219,6 @@ func (s *site) machine(m *look.Machine, shown map[string]bool) Machine {
 		Node: terminal.Line(m.Status.NodeRef.Name), Version: terminal.Line(m.Spec.Version),
 		Finding: s.finding(cause), Tags: []string{},
 	}
-	if clusterv1.MachinePhase(m.Status.Phase) == clusterv1.MachinePhaseFailed {
-		found.Tone = Bad
-	}
 	h := m.Hardware
 	if h == nil {
 		return found
