@@ -26,7 +26,9 @@ import (
 )
 
 // resolver parses the paths of requests as the API server does.
-var resolver = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var resolver = request.RequestInfoFactory{
+	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+}
 
 // clusterScoped is the only resource that may be read cluster-wide. All service accounts of providers may read it.
 var clusterScoped = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}

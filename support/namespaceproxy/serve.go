@@ -49,7 +49,8 @@ type Options struct {
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	address, err := netip.ParseAddrPort(o.Address)
 	if err != nil || !address.Addr().IsLoopback() {
-		return fmt.Errorf("listening on %q: it is not a loopback address with a port; use one such as 127.0.0.1:6444", o.Address)
+		return fmt.Errorf("listening on %q: it is not a loopback address with a port; use one such as 127.0.0.1:6444",
+			o.Address)
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -23,6 +23,8 @@ func (p *Platform) foreign(cluster platform.Cluster) bool {
 
 // notHonored lists what CAPMAAS v0.8 and v0.9 do not implement, according to their source.
 var notHonored = []string{
+	"the API key of a plain user: MAAS permits changes of DNS and swap only to an administrator, so an administrator's " +
+		"key is needed",
 	"the certificate of MAAS: it is not verified, and any server at that address receives the API key",
 	"--maas-allow-cidrs and --maas-refuse-cidrs of the installation",
 	"crashes: a machine that was allocated a moment before stays allocated in MAAS",
