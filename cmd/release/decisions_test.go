@@ -40,7 +40,7 @@ func TestPlan(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(p.architectures).To(Equal([]string{"amd64", "arm64"}))
 		g.Expect(p.architecture()).To(Equal(releaseinfo.ArchitectureMulti))
-		g.Expect(p.images).To(And(HaveLen(11), HaveKeyWithValue("etcd", "registry.k8s.io/etcd:3.6.8-0"), HaveKeyWithValue("node-network", "r.example/hypershift:1"),
+		g.Expect(p.images).To(And(HaveLen(12), HaveKeyWithValue("etcd", "registry.k8s.io/etcd:3.6.8-0"), HaveKeyWithValue("node-network", "r.example/hypershift:1"),
 			HaveKeyWithValue("tunnel", "r.example/hypershift:1")))
 		g.Expect(p.sources).To(HaveLen(5))
 	})
@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 			g.Expect(p.versions).NotTo(Or(HaveKey("pause"), HaveKey("cluster-api")))
 		}},
 		"a component is added": {[]string{"--component=mine=r.example/mine:1"}, func(g *GomegaWithT, p *plan) {
-			g.Expect(p.images).To(And(HaveLen(12), HaveKeyWithValue("mine", "r.example/mine:1")))
+			g.Expect(p.images).To(And(HaveLen(13), HaveKeyWithValue("mine", "r.example/mine:1")))
 		}},
 		"what can be left out is": {[]string{"--without=cluster-autoscaler,crictl"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.images).NotTo(HaveKey("cluster-autoscaler"))

@@ -17,6 +17,8 @@ const (
 	EtcdVersion       = "3.6.8-0"
 	CoreDNSVersion    = "v1.14.4"
 	ClusterAPIVersion = "v1.13.6"
+	// MetricsServerVersion is the version of metrics-server.
+	MetricsServerVersion = "v0.9.0"
 	// PauseVersion is the version of the published image whose layout we copy; the program is the environment's own.
 	PauseVersion = "3.10.2"
 )
@@ -42,6 +44,8 @@ func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 		published("pause", "pause:"+PauseVersion, "65535:65535", file("/pause", parts, "pause"), nil),
 		coreDNS(parts, base),
 		published("cluster-api", "cluster-api/cluster-api-controller:"+ClusterAPIVersion, containerimage.NonRoot, file("/manager", parts, "cluster-api"), base),
+		published("metrics-server", "metrics-server/metrics-server:"+MetricsServerVersion, "65534",
+			file("/metrics-server", parts, "metrics-server"), base),
 		web(parts, base),
 		{Name: "standin", Files: append([]containerimage.File{file("/manager", parts, "standin")}, base...), Entrypoint: []string{"/manager"}, User: containerimage.NonRoot},
 	}
