@@ -21,7 +21,7 @@ import (
 )
 
 // optional lists the components that a release can omit.
-var optional = []string{"cluster-autoscaler", "crictl", "flannel"}
+var optional = []string{"cluster-autoscaler", "crictl", "flannel", "metrics-server"}
 
 // plan describes the parts of a release of published images.
 type plan struct {
@@ -45,7 +45,7 @@ func (b *build) plan() (*plan, error) {
 	}
 	for _, name := range b.without {
 		if !slices.Contains(optional, name) {
-			return nil, fmt.Errorf("--without %s: a release needs it; only %s can be left out", name, strings.Join(optional, " and "))
+			return nil, fmt.Errorf("--without %s: a release needs it; only %s can be left out", name, strings.Join(optional, ", "))
 		}
 	}
 	p := &plan{version: release.Version, images: map[string]string{}, versions: release.Versions}

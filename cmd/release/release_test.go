@@ -19,7 +19,7 @@ import (
 
 var tags = []string{
 	"cluster-autoscaler", "cluster-capi-controllers", "coredns", "etcd", "flannel", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler",
-	"node", "node-network", "pod", "tunnel",
+	"metrics-server", "node", "node-network", "pod", "tunnel",
 }
 
 func TestBuildPublished(t *testing.T) {

@@ -35,6 +35,7 @@ import (
 var publishedImages = []string{
 	"etcd:3.6.8-0", "pause:3.10.2", "coredns/coredns:v1.14.2", "kube-apiserver:v1.36.3", "kube-controller-manager:v1.36.3", "kube-scheduler:v1.36.3",
 	"kube-proxy:v1.36.3", "cluster-api/cluster-api-controller:v1.13.6", "autoscaling/cluster-autoscaler:v1.36.0", "flannel-io/flannel:v0.28.10",
+	"metrics-server/metrics-server:v0.9.0",
 }
 
 // world is the fixture of a test: a registry with the project's images, a private registry, and a folder of programs

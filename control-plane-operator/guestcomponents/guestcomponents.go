@@ -33,7 +33,7 @@ const TunnelAgent = "tunnel-agent"
 
 // Kubernetes lists the components.
 func Kubernetes() []*component.Component {
-	return []*component.Component{newKubeProxy(), newNodeNetwork(), newTunnelAgent(), newCoreDNS()}
+	return []*component.Component{newKubeProxy(), newNodeNetwork(), newTunnelAgent(), newCoreDNS(), newMetricsServer()}
 }
 
 // OnNodes returns the names of all components.
@@ -45,8 +45,8 @@ func OnNodes() []string {
 	return names
 }
 
-// Wanted returns the names of the components that a release waits for. It does not wait for the agents of the tunnel: a
-// cluster whose nodes do not reach the tunnel works as well as before it had one.
+// Wanted returns the names of the components that a release waits for. It does not wait for the agents of the tunnel
+// and for metrics-server: a cluster without them works as well as before it had them.
 func Wanted(hcp *hyperv1.HostedControlPlane) []string {
 	if kubecontrollermanager.AllocatesNodeCIDRs(hcp) {
 		return []string{coreDNS, kubeProxy, nodeNetwork}

@@ -49,7 +49,7 @@ $(BIN)/s3: $(addprefix test/devcluster/s3/,main.go go.mod go.sum)
 	hack/cached $@ static $^ -- go -C test/devcluster/s3 build $(STATIC_FLAGS) -o $@ .
 
 # What the images hold besides the product's programs.
-IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api $(BIN)/images/flanneld
+IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api $(BIN)/images/flanneld $(BIN)/images/metrics-server
 
 $(BIN)/images/coredns: $(addprefix test/devcluster/coredns/,main.go go.mod go.sum)
 	hack/cached $@ static $^ -- go -C test/devcluster/coredns build $(STATIC_FLAGS) -o $@ .
@@ -59,6 +59,10 @@ $(BIN)/images/cluster-api: $(addprefix test/devcluster/clusterapi/,go.mod go.sum
 
 $(BIN)/images/flanneld: $(addprefix test/devcluster/flannel/,main.go go.mod go.sum)
 	hack/cached $@ static $^ -- go -C test/devcluster/flannel build $(STATIC_FLAGS) -o $@ .
+
+$(BIN)/images/metrics-server: $(addprefix test/devcluster/metricsserver/,go.mod go.sum)
+	hack/cached $@ static $^ -- go -C test/devcluster/metricsserver build $(STATIC_FLAGS) -o $@ \
+		sigs.k8s.io/metrics-server/cmd/metrics-server
 
 # What the node images are made of, each with its checksum as publishers have it.
 NODE_FILES := $(addprefix $(BIN)/node/,kubelet runc containerd.tgz cni-plugins.tgz)

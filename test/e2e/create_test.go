@@ -32,6 +32,7 @@ func (s *suite) create(t *testing.T) {
 	t.Run("infrastructure", s.infrastructure)
 	t.Run("workload", func(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), s.cluster)) })
 	t.Run("tunnel", s.tunnel)
+	t.Run("metrics", s.metrics)
 	s.destroy(t)
 }
 

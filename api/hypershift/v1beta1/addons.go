@@ -7,6 +7,18 @@ package v1beta1
 // +kubebuilder:validation:Enum=iptables;nftables;ipvs
 type KubeProxyMode string
 
+// AddonState selects whether a cluster runs an add-on.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type AddonState string
+
+const (
+	// AddonEnabled runs the add-on, if the release has its image.
+	AddonEnabled AddonState = "Enabled"
+	// AddonDisabled removes the add-on.
+	AddonDisabled AddonState = "Disabled"
+)
+
 // AddonsSpec configures what a cluster brings besides Kubernetes. It needs a Kubernetes release.
 type AddonsSpec struct {
 	// dns configures CoreDNS.
@@ -17,6 +29,12 @@ type AddonsSpec struct {
 	// ipvs needs the kernel's modules of IPVS. A change restarts kube-proxy node by node. Empty means iptables.
 	// +optional
 	KubeProxyMode KubeProxyMode `json:"kubeProxyMode,omitempty"`
+
+	// metricsServer selects whether the cluster runs metrics-server, which answers kubectl top and autoscaling of pods.
+	// It needs a release with the image metrics-server, and the tunnel. Choose Disabled to install one of your own. Empty
+	// means Enabled.
+	// +optional
+	MetricsServer AddonState `json:"metricsServer,omitempty"`
 }
 
 // DNSAddon configures CoreDNS. A change restarts its pods one by one.

@@ -33,20 +33,21 @@ const (
 	etcd, coreDNS, pause, autoscaler, clusterAPI = "etcd", "coredns", "pause", "cluster-autoscaler", "cluster-api"
 	flannel                                      = "flannel"
 	containerd, runc, cniPlugins, crictl         = "containerd", "runc", "cni-plugins", "crictl"
+	metricsServer                                = "metrics-server"
 	// Kubernetes and its kubelet have the same version.
 	kubernetes, kubelet = "kubernetes", "kubelet"
 )
 
 // minors holds the versions that belong to a minor version of Kubernetes. etcd, CoreDNS and pause are those in the
 // constants of kubeadm in the newest known patch. cluster-autoscaler has the same minor version. crictl is the version
-// that the project tests with.
+// that the project tests with. metrics-server is the newest that supports the minor version.
 var minors = map[uint64]map[string]string{
-	31: {etcd: "3.5.24-0", coreDNS: "v1.11.3", pause: "3.10", autoscaler: "v1.31.1", crictl: "1.31.1"},
-	32: {etcd: "3.5.24-0", coreDNS: "v1.11.3", pause: "3.10", autoscaler: "v1.32.1", crictl: "1.32.0"},
-	33: {etcd: "3.5.24-0", coreDNS: "v1.12.0", pause: "3.10", autoscaler: "v1.33.0", crictl: "1.33.0"},
-	34: {etcd: "3.6.5-0", coreDNS: "v1.12.1", pause: "3.10.1", autoscaler: "v1.34.0", crictl: "1.34.0"},
-	35: {etcd: "3.6.6-0", coreDNS: "v1.13.1", pause: "3.10.1", autoscaler: "v1.35.0", crictl: "1.35.0"},
-	36: {etcd: "3.6.8-0", coreDNS: "v1.14.2", pause: "3.10.2", autoscaler: "v1.36.0", crictl: "1.35.0"},
+	31: {etcd: "3.5.24-0", coreDNS: "v1.11.3", pause: "3.10", autoscaler: "v1.31.1", crictl: "1.31.1", metricsServer: "v0.8.0"},
+	32: {etcd: "3.5.24-0", coreDNS: "v1.11.3", pause: "3.10", autoscaler: "v1.32.1", crictl: "1.32.0", metricsServer: "v0.8.0"},
+	33: {etcd: "3.5.24-0", coreDNS: "v1.12.0", pause: "3.10", autoscaler: "v1.33.0", crictl: "1.33.0", metricsServer: "v0.8.0"},
+	34: {etcd: "3.6.5-0", coreDNS: "v1.12.1", pause: "3.10.1", autoscaler: "v1.34.0", crictl: "1.34.0", metricsServer: "v0.9.0"},
+	35: {etcd: "3.6.6-0", coreDNS: "v1.13.1", pause: "3.10.1", autoscaler: "v1.35.0", crictl: "1.35.0", metricsServer: "v0.9.0"},
+	36: {etcd: "3.6.8-0", coreDNS: "v1.14.2", pause: "3.10.2", autoscaler: "v1.36.0", crictl: "1.35.0", metricsServer: "v0.9.0"},
 }
 
 // anyMinor holds the versions that suit all minors of the table. These are the Cluster API whose API is installed with
@@ -136,6 +137,7 @@ func images(versions map[string]string) []Image {
 		{Tag: "kube-controller-manager", Repository: "kube-controller-manager", Version: kube},
 		{Tag: "kube-proxy", Repository: "kube-proxy", Version: kube},
 		{Tag: "kube-scheduler", Repository: "kube-scheduler", Version: kube},
+		{Tag: metricsServer, Repository: "metrics-server/metrics-server", Version: versions[metricsServer]},
 		{Tag: "pod", Repository: "pause", Version: versions[pause]},
 	}
 }

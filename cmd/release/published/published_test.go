@@ -24,6 +24,7 @@ func TestOf(t *testing.T) {
 			"kube-apiserver": "kube-apiserver:v1.36.3", "kube-controller-manager": "kube-controller-manager:v1.36.3",
 			"flannel": "flannel-io/flannel:v0.28.10", "kube-scheduler": "kube-scheduler:v1.36.3", "kube-proxy": "kube-proxy:v1.36.3",
 			"cluster-capi-controllers": "cluster-api/cluster-api-controller:v1.13.6", "cluster-autoscaler": "autoscaling/cluster-autoscaler:v1.36.0",
+			"metrics-server": "metrics-server/metrics-server:v0.9.0",
 		}, got)).To(BeEmpty())
 	})
 	t.Run("When a minor version is in the table, it should return all versions and program URLs", func(t *testing.T) {

@@ -286,6 +286,7 @@ func TestRecipes(t *testing.T) {
 		"coredns":                          {"/coredns"},
 		"cluster-api":                      {"/manager"},
 		"flannel":                          {"/opt/bin/flanneld", "/usr/sbin/iptables"},
+		"metrics-server":                   {"/metrics-server"},
 		"web":                              {"/usr/bin/web", "/usr/bin/cat"},
 		"standin":                          {"/manager"},
 	} {
@@ -310,10 +311,11 @@ func TestPublishedNames(t *testing.T) {
 	}
 	wanted := map[string]string{
 		"registry.k8s.io/pause:3.10.2": "/pause 65535:65535",
-		"registry.k8s.io/coredns/coredns:" + requirement(t, "coredns", "github.com/coredns/coredns"):                    "/coredns 65532:65532",
-		"registry.k8s.io/cluster-api/cluster-api-controller:" + requirement(t, "clusterapi", "sigs.k8s.io/cluster-api"): "/manager 65532:65532",
-		"registry.k8s.io/flannel-io/flannel:" + requirement(t, "flannel", "github.com/flannel-io/flannel"):              "/opt/bin/flanneld ",
-		"registry.k8s.io/etcd:" + strings.TrimPrefix(requirement(t, "kube", "go.etcd.io/etcd/server/v3"), "v") + "-0":   " ",
+		"registry.k8s.io/coredns/coredns:" + requirement(t, "coredns", "github.com/coredns/coredns"):                     "/coredns 65532:65532",
+		"registry.k8s.io/cluster-api/cluster-api-controller:" + requirement(t, "clusterapi", "sigs.k8s.io/cluster-api"):  "/manager 65532:65532",
+		"registry.k8s.io/flannel-io/flannel:" + requirement(t, "flannel", "github.com/flannel-io/flannel"):               "/opt/bin/flanneld ",
+		"registry.k8s.io/metrics-server/metrics-server:" + requirement(t, "metricsserver", "sigs.k8s.io/metrics-server"): "/metrics-server 65534",
+		"registry.k8s.io/etcd:" + strings.TrimPrefix(requirement(t, "kube", "go.etcd.io/etcd/server/v3"), "v") + "-0":    " ",
 	}
 	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
 		for _, version := range []string{"v1.36.3", "v1.35.0"} {

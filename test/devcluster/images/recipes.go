@@ -18,6 +18,8 @@ const (
 	CoreDNSVersion    = "v1.14.4"
 	ClusterAPIVersion = "v1.13.6"
 	FlannelVersion    = "v0.28.10"
+	// MetricsServerVersion is the version of metrics-server, as its project tags it.
+	MetricsServerVersion = "v0.9.0"
 	// PauseVersion is the version of the published image whose layout we copy; the program is the environment's own.
 	PauseVersion = "3.10.2"
 )
@@ -44,6 +46,8 @@ func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 		coreDNS(parts, base),
 		published("cluster-api", "cluster-api/cluster-api-controller:"+ClusterAPIVersion, containerimage.NonRoot, file("/manager", parts, "cluster-api"), base),
 		flannel(parts, slices.Concat(base, filters)),
+		published("metrics-server", "metrics-server/metrics-server:"+MetricsServerVersion, "65534",
+			file("/metrics-server", parts, "metrics-server"), base),
 		web(parts, base),
 		{Name: "standin", Files: append([]containerimage.File{file("/manager", parts, "standin")}, base...), Entrypoint: []string{"/manager"}, User: containerimage.NonRoot},
 	}

@@ -19,7 +19,7 @@ import (
 func withImages(g Gomega, e *Environment) {
 	var all []containerimage.Image
 	for _, name := range []string{
-		"hypershift", "pause", "coredns", "cluster-api", "web", "etcd",
+		"hypershift", "pause", "coredns", "cluster-api", "metrics-server", "web", "etcd",
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
 		"kube-apiserver-previous", "kube-controller-manager-previous", "kube-scheduler-previous", "kube-proxy-previous",
 	} {

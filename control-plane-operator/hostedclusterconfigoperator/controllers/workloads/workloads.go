@@ -68,7 +68,10 @@ func (r *Reconciler) phases(*component.Scope) []phase.Phase[*component.Scope] {
 			return ctrl.Result{}, c.Reconcile(ctx, s)
 		}})
 	}
-	return phases
+	metricsAPI := func(ctx context.Context, s *component.Scope) (ctrl.Result, error) {
+		return ctrl.Result{}, guestcomponents.ReconcileMetricsAPI(ctx, s)
+	}
+	return append(phases, phase.Phase[*component.Scope]{Name: "metrics API", Run: metricsAPI})
 }
 
 // controlPlaneVersion returns the version of the control plane if it has a separate release; otherwise empty.

@@ -283,6 +283,7 @@ func TestWorkloads(t *testing.T) {
 	dnsFollowsNodes(w, step)
 	dnsSettings(w, step)
 	tunnelFollowsAddresses(w, step)
+	metricsFollowAvailability(w, step)
 
 	step("When the cluster is paused it should change nothing in the guest", func(t *testing.T) {
 		g := NewWithT(t)
