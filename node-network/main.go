@@ -61,7 +61,8 @@ func command() *cobra.Command {
 	flags.StringVar(&o.nodeName, "node-name", os.Getenv("NODE_NAME"), "name of this node (default $NODE_NAME)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: the service account of the pod)")
 	flags.StringVar(&o.hostRoot, "host-root", "/host", "where the host's folders /etc/cni/net.d and /opt/cni/bin are mounted")
-	flags.BoolVar(&o.flannel, "flannel", false, "leave traffic between nodes to Flannel, which runs beside this agent")
+	flags.BoolVar(&o.flannel, "flannel", false,
+		"leave traffic between nodes to Flannel, which runs beside this agent")
 	flags.StringArrayVar(&o.clusterNetworks, "cluster-network", nil, "CIDR of the pods of all nodes (repeatable); traffic that leaves it gets the node's address")
 	return cmd
 }

@@ -38,7 +38,9 @@ func adaptNodeNetwork(_ context.Context, scope *component.Scope, set *appsv1.Dae
 	pod := &set.Spec.Template.Spec
 	if !hasFlannel(scope) {
 		pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == flannel })
-		pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return slices.Contains(flannelVolumes, v.Name) })
+		pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool {
+			return slices.Contains(flannelVolumes, v.Name)
+		})
 	}
 	for i := range pod.Containers {
 		reachAPI(scope.HCP, &pod.Containers[i])
@@ -70,7 +72,9 @@ func adaptFlannelArgs(hcp *hyperv1.HostedControlPlane, container *corev1.Contain
 // adaptFlannelRole lets Flannel annotate its node and set the node's condition NetworkUnavailable.
 func adaptFlannelRole(_ context.Context, scope *component.Scope, role *rbacv1.ClusterRole) error {
 	if hasFlannel(scope) {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"},
+		})
 	}
 	return nil
 }

@@ -39,11 +39,14 @@ func (a *Agent) split(nodes []*corev1.Node) (routed, others []*corev1.Node) {
 
 // checkFlannel returns an error until Flannel has announced this node. Pods must not start before that.
 func (a *Agent) checkFlannel(nodes []*corev1.Node) error {
-	announced := slices.ContainsFunc(nodes, func(node *corev1.Node) bool { return node.Name == a.NodeName && hasFlannel(node) })
+	announced := slices.ContainsFunc(nodes, func(node *corev1.Node) bool {
+		return node.Name == a.NodeName && hasFlannel(node)
+	})
 	if !a.Flannel || announced {
 		return nil
 	}
-	return fmt.Errorf("waiting until Flannel has announced node %s; if this persists, the log of container flannel has the cause", a.NodeName)
+	return fmt.Errorf("waiting until Flannel has announced node %s; "+
+		"if this persists, the log of container flannel has the cause", a.NodeName)
 }
 
 // overhead returns the size of the headers that VXLAN adds to packets of the pod networks.

@@ -37,8 +37,10 @@ func main() {
 	flag.StringVar(&o.iface, "iface", "", "address of the interface between nodes")
 	flag.StringVar(&o.publicIPv6, "public-ipv6", "", "IPv6 address by which other nodes reach this node")
 	flag.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "file for the settings of this node")
-	flag.StringVar(&o.netConfigPath, "net-config-path", "/etc/kube-flannel/net-conf.json", "file with the network configuration")
-	flag.StringVar(&o.kubeconfig, "kubeconfig-file", "", "kubeconfig of the cluster; empty uses the service account of the pod")
+	flag.StringVar(&o.netConfigPath, "net-config-path", "/etc/kube-flannel/net-conf.json",
+		"file with the network configuration")
+	flag.StringVar(&o.kubeconfig, "kubeconfig-file", "",
+		"kubeconfig of the cluster; empty uses the service account of the pod")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package network_test
+package podnetwork_test
 
 import (
 	"net/netip"
@@ -14,15 +14,15 @@ import (
 // settle is how long a node may take to change its network on a busy machine.
 const settle = 2 * time.Minute
 
-// TestFlannel runs the default network of a guest on nodes in two subnets with a router between them. All nodes drop
-// packets that they forward, as Docker and ufw configure them.
+// TestFlannel runs the default network of a guest on nodes in two subnets with a router between them. Once Flannel runs,
+// all nodes get the policy of Docker and ufw, which drops forwarded packets.
 func TestFlannel(t *testing.T) {
 	f := newFlannelFixture(t)
 	a := f.node("a", "172.31.96.11", "10.132.0.0/24")
 	near := f.node("near", "172.31.96.12", "10.132.1.0/24")
 	far := f.node("far", "172.31.97.11", "10.132.2.0/24")
 
-	// The nodes start as those of 0.1.0. Their packet filter accepts forwarded packets, or pods would not reach each other.
+	// The nodes start as those of 0.1.0, which need a packet filter that accepts forwarded packets.
 	near.run("node-network")
 	a.run("node-network")
 	near.waitForConfig("1500")
@@ -70,7 +70,8 @@ func (n *flannelNode) waitForRoute(to netip.Prefix, want string, ofAgent bool) {
 	n.t.Helper()
 	NewWithT(n.t).Eventually(func() string { return n.command("ip", "route", "show", to.String()) }).
 		WithTimeout(settle).WithPolling(100*time.Millisecond).Should(And(
-		ContainSubstring(want), WithTransform(func(s string) bool { return strings.Contains(s, "proto 89") }, Equal(ofAgent))), n.logs)
+		ContainSubstring(want),
+		WithTransform(func(s string) bool { return strings.Contains(s, "proto 89") }, Equal(ofAgent))), n.logs)
 }
 
 func (f *flannelFixture) dropForwarded(nodes ...*flannelNode) {

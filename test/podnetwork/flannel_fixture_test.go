@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package network_test
+package podnetwork_test
 
 import (
 	"bytes"
@@ -34,8 +34,10 @@ const (
 	// attachDetach is an annotation that every kubelet sets.
 	attachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 	// asContainer runs a program with the CNI plugins where its image has them, in its own mount namespace.
-	asContainer = `mount -t tmpfs none /opt && mkdir -p /opt/cni/bin && mount --bind "$1" /opt/cni/bin && shift && exec "$@"`
-	netConf     = `{"Network": "` + podCIDR + `", "EnableIPv4": true, "Backend": {"Type": "vxlan", "DirectRouting": true, "Port": 8472}}`
+	asContainer = `mount -t tmpfs none /opt && mkdir -p /opt/cni/bin &&
+		mount --bind "$1" /opt/cni/bin && shift && exec "$@"`
+	netConf = `{"Network": "` + podCIDR + `", "EnableIPv4": true,
+		"Backend": {"Type": "vxlan", "DirectRouting": true, "Port": 8472}}`
 )
 
 // flannelFixture is a router with a bridge for each subnet, and an API server that the nodes reach at the router.
@@ -57,7 +59,7 @@ type flannelNode struct {
 
 func newFlannelFixture(t *testing.T) *flannelFixture {
 	t.Helper()
-	bin, err := filepath.Abs("../../../bin")
+	bin, err := filepath.Abs("../../bin")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, file := range []string{"node-network", "images/flanneld", "cni/ptp", "cni/host-local"} {
 		if _, err := os.Stat(filepath.Join(bin, file)); err != nil {
@@ -170,11 +172,12 @@ func (n *flannelNode) run(program string, args ...string) {
 	switch program {
 	case "flanneld":
 		argv = []string{filepath.Join(n.bin, "images/flanneld"), "--kube-subnet-mgr", "--iface=" + n.address,
-			"--kubeconfig-file=" + filepath.Join(n.root, "kubeconfig"), "--net-config-path=" + filepath.Join(n.root, "net-conf.json"),
+			"--kubeconfig-file=" + filepath.Join(n.root, "kubeconfig"),
+			"--net-config-path=" + filepath.Join(n.root, "net-conf.json"),
 			"--subnet-file=" + filepath.Join(n.root, "subnet.env")}
 	default:
-		argv = []string{"unshare", "-m", "sh", "-ec", asContainer, "sh", filepath.Join(n.bin, "cni"), filepath.Join(n.bin, program),
-			"--kubeconfig=" + filepath.Join(n.root, "kubeconfig"), "--host-root=" + n.root, "--cluster-network=" + podCIDR}
+		argv = []string{"unshare", "-m", "sh", "-ec", asContainer, "sh",
+			filepath.Join(n.bin, "cni"), filepath.Join(n.bin, program), "--kubeconfig=" + filepath.Join(n.root, "kubeconfig"), "--host-root=" + n.root, "--cluster-network=" + podCIDR}
 	}
 	log, err := os.OpenFile(filepath.Join(n.root, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -262,4 +265,18 @@ func (n *flannelNode) pod() flannelPod {
 	g.Expect(json.Unmarshal(out, &result)).To(Succeed())
 	p.address = netip.MustParsePrefix(result.IPs[0].Address).Addr()
 	return p
+}
+
+// newNamespaces creates network namespaces that are removed when the test ends.
+func newNamespaces(t *testing.T, names ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	for _, name := range names {
+		g := NewWithT(t)
+		g.Expect(network.RemoveNamespace(name)).To(Succeed())
+		g.Expect(network.EnsureNamespace(name)).To(Succeed())
+		t.Cleanup(func() { g.Expect(network.RemoveNamespace(name)).To(Succeed()) })
+	}
 }

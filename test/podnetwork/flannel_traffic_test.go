@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package network_test
+package podnetwork_test
 
 import (
 	"bytes"
@@ -39,7 +39,10 @@ func (f *flannelFixture) watch(from, to flannelPod) *packetWatch {
 	w := &packetWatch{answered: map[uint32]bool{}, done: make(chan struct{})}
 	target := &net.UDPAddr{IP: to.address.AsSlice(), Port: 7000}
 	var echo *net.UDPConn
-	g.Expect(network.Do(to.namespace, func() (err error) { echo, err = net.ListenUDP("udp", target); return err })).To(Succeed())
+	g.Expect(network.Do(to.namespace, func() (err error) {
+		echo, err = net.ListenUDP("udp", target)
+		return err
+	})).To(Succeed())
 	f.t.Cleanup(func() { _ = echo.Close() })
 	go func() {
 		packet := make([]byte, 4)
@@ -51,7 +54,10 @@ func (f *flannelFixture) watch(from, to flannelPod) *packetWatch {
 			_, _ = echo.WriteToUDP(packet, peer)
 		}
 	}()
-	g.Expect(network.Do(from.namespace, func() (err error) { w.from, err = net.ListenUDP("udp", nil); return err })).To(Succeed())
+	g.Expect(network.Do(from.namespace, func() (err error) {
+		w.from, err = net.ListenUDP("udp", nil)
+		return err
+	})).To(Succeed())
 	f.t.Cleanup(func() { _ = w.from.Close() })
 	w.ended.Go(func() { w.send(target) })
 	go w.receive()
@@ -123,7 +129,10 @@ func (f *flannelFixture) transfer(t *testing.T, from, to flannelPod) {
 	g := NewWithT(t)
 	var listener *net.TCPListener
 	address := &net.TCPAddr{IP: to.address.AsSlice(), Port: 8000}
-	g.Expect(network.Do(to.namespace, func() (err error) { listener, err = net.ListenTCP("tcp", address); return err })).To(Succeed())
+	g.Expect(network.Do(to.namespace, func() (err error) {
+		listener, err = net.ListenTCP("tcp", address)
+		return err
+	})).To(Succeed())
 	defer listener.Close()
 	g.Expect(listener.SetDeadline(time.Now().Add(settle))).To(Succeed())
 	content := bytes.Repeat([]byte("pods"), 1<<20)
