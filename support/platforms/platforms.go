@@ -61,7 +61,7 @@ type Traits struct {
 	MachinePods map[string]string
 	// Conditions are the conditions of a HostedControlPlane that apply only to clusters of this platform.
 	Conditions []hyperv1.ConditionType
-	// Beside are the operator's rights to third-party kinds in hosted namespaces.
+	// Beside are further rights of the operator in hosted namespaces, such as to third-party kinds.
 	Beside []rbacv1.PolicyRule
 	// Passes are rights outside of hosted namespaces that the operator has only in order to grant them to the
 	// provider.
@@ -79,6 +79,11 @@ var table = []Traits{
 		Type: hyperv1.MAASPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
 		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: metalHealth, CRDs: crds.Infrastructure,
+		// Third-party providers of the contract v1beta1 do not write all of the status that Cluster API reads.
+		Beside: []rbacv1.PolicyRule{{
+			APIGroups: []string{"infrastructure.cluster.x-k8s.io"},
+			Resources: []string{"maasclusters/status", "maasmachines/status"}, Verbs: []string{"patch"},
+		}},
 	},
 	{
 		Type: hyperv1.NonePlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,

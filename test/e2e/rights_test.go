@@ -61,6 +61,9 @@ var unusedRights = map[string][]string{
 		"patch cluster.x-k8s.io/clusters", "patch cluster.x-k8s.io/machinedeployments", "patch cluster.x-k8s.io/machinesets",
 		"patch cluster.x-k8s.io/machinehealthchecks", "patch hypershift.openshift.io/hostedcontrolplanes",
 	},
+	"a third-party provider that does not write all of the status": {
+		"patch infrastructure.cluster.x-k8s.io/maasclusters/status", "patch infrastructure.cluster.x-k8s.io/maasmachines/status",
+	},
 	"a deletion that a user started, in another order": {
 		"delete cluster.x-k8s.io/machines", "delete cluster.x-k8s.io/machinesets", "delete infrastructure.cluster.x-k8s.io/maasmachines",
 		"delete hypershift.openshift.io/hostedcontrolplanes",
