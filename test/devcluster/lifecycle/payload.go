@@ -75,7 +75,6 @@ func (e *Environment) buildPayload(ctx context.Context, p payload) error {
 		"--image-repository", env.Registry + "/" + images.Published, "--ca-file", e.RegistryCA(),
 		"--component-version", "etcd=" + images.EtcdVersion, "--component-version", "coredns=" + images.CoreDNSVersion,
 		"--component-version", "pause=" + images.PauseVersion, "--component-version", "cluster-api=" + images.ClusterAPIVersion,
-		"--component-version", "flannel=" + images.FlannelVersion,
 		"--product-image", p.product, "--without", "cluster-autoscaler,crictl",
 		"--kubelet", e.nodeFile("kubelet" + p.Suffix), "--containerd", e.nodeFile("containerd.tgz"), "--runc", e.nodeFile("runc"),
 		"--cni-plugins", e.nodeFile("cni-plugins.tgz"),
