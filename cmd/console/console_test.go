@@ -66,7 +66,7 @@ func serveSite(t *testing.T, part console.Part, funcs interceptor.Funcs, objects
 // get requests a path. Headers come in pairs; Host sets the host of the request.
 func (s *served) get(t *testing.T, method, path string, headers ...string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.base+path, http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), method, s.base+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

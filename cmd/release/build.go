@@ -83,7 +83,7 @@ func (b *build) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&b.imageRepository, "image-repository", published.Registry, "registry, or registry and path, that has the published images")
 	flags.StringVar(&b.productImage, "product-image", "",
 		"image of this product, which nodes run for their network (default: the one that belongs to this program, if it was built with one)")
-	flags.StringSliceVar(&b.without, "without", nil, "what to leave out: cluster-autoscaler, crictl, flannel, metrics-server")
+	flags.StringSliceVar(&b.without, "without", nil, "what to leave out: "+strings.Join(optional, ", "))
 	flags.StringVar(&b.nodeTo, "node-to", "", "repository for the node image (default: node, beside the payload, or below --mirror-to)")
 	flags.StringVar(&b.mirrorTo, "mirror-to", "", "registry, or registry and path, to copy all images to; the payload names the copies")
 	flags.StringVar(&b.cache, "download-dir", "", "where to keep downloads (default: hypershift/downloads in the user's cache folder)")

@@ -23,7 +23,9 @@ func relaxConditions(crds map[string]object) error {
 			return fmt.Errorf("relaxing the conditions of %s: %w", kind, err)
 		}
 		required, _ := items["required"].([]any)
-		items["required"] = slices.DeleteFunc(required, func(field any) bool { return field == "reason" || field == "message" })
+		items["required"] = slices.DeleteFunc(required, func(field any) bool {
+			return field == "reason" || field == "message"
+		})
 		reason, err := at(items, "properties", "reason")
 		if err != nil {
 			return fmt.Errorf("relaxing the conditions of %s: %w", kind, err)

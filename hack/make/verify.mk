@@ -33,12 +33,12 @@ verify-scripts: $(BIN)/shellcheck ## Check shell scripts, those of nodes too
 $(BIN)/vale: $(addprefix hack/style/,go.mod go.sum)
 	CGO_ENABLED=1 hack/cached $@ static $^ -- go -C hack/style build $(STATIC_FLAGS) -o $@ github.com/vale-cli/vale/v3/cmd/vale
 
-# The string literals of Go files are linted as texts, in which they have the lines of their files.
 .PHONY: verify-sources
 verify-sources: ## Run the tests that read all source files
 	go test -vet=off -run 'TestNoPlatformOutsideThePlugins|TestEventsHaveOneWriter|TestEveryConstantHasARow|TestTableIsDocumented' \
 		./hypershift-operator/platform/registry ./support/logging ./support/protected
 
+# The string literals of Go files are linted as texts, in which they have the lines of their files.
 .PHONY: verify-prose
 verify-prose: $(BIN)/vale ## Check the words of comments, messages and pages with the rules of hack/style
 	git ls-files -z '*.go' | go run ./hack/messages $(BIN)/messages

@@ -49,7 +49,8 @@ func New(config *rest.Config, mapper meta.RESTMapper, namespace string) (http.Ha
 		return nil, errors.New("making the namespace proxy: the namespace is empty; set --namespace")
 	}
 	if config.Insecure || config.CAFile == "" && len(config.CAData) == 0 {
-		return nil, errors.New("making the namespace proxy: the CA of the API server is not known; run it with a service account")
+		return nil, errors.New("making the namespace proxy: the CA of the API server is not known; " +
+			"run it with a service account")
 	}
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

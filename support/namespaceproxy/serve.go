@@ -70,7 +70,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w", address, err)
+		return fmt.Errorf("listening on %s: %w; set another port with --listen", address, err)
 	}
 	defer listener.Close()
 	if err := writeKubeconfig(o.Folder, listener.Addr().String(), ca); err != nil {

@@ -42,7 +42,8 @@ func describe(m *infrav1.MaasMachine) look.Hardware {
 	h := look.Hardware{
 		Kind: "MaasMachine", Name: m.Name, Namespace: m.Namespace, Created: m.CreationTimestamp,
 		Host: ptr.Deref(m.Status.Hostname, ""), ID: ptr.Deref(m.Spec.SystemID, ""),
-		Zone: m.Status.Zone, Parent: m.Status.LXDHost, Pool: ptr.Deref(m.Spec.ResourcePool, ""), ProviderID: ptr.Deref(m.Spec.ProviderID, ""),
+		Zone: m.Status.Zone, Parent: m.Status.LXDHost,
+		Pool: ptr.Deref(m.Spec.ResourcePool, ""), ProviderID: ptr.Deref(m.Spec.ProviderID, ""),
 		State:   ptr.Deref(m.Status.MachineState, ""),
 		Finding: health.FirstNotTrue(m.Status.Conditions, clusterv1.ReadyCondition),
 	}

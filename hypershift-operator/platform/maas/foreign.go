@@ -39,10 +39,12 @@ func (p *Platform) NotHonored(cluster platform.Cluster) string {
 	if !p.foreign(cluster) {
 		return ""
 	}
-	return fmt.Sprintf("The machines are made by %s, which is not this product's own provider. CAPMAAS v0.8 and v0.9 do not honor %s. "+
+	image := p.image(cluster)
+	return fmt.Sprintf("The machines are made by %s, which is not this product's own provider. Its version of CAPMAAS "+
+		"by its tag: %s. CAPMAAS v0.8 and v0.9 do not honor %s. "+
 		"To use this product's provider, remove the annotation hypershift.openshift.io/capi-provider-maas-image, "+
 		"or the operator's --maas-capi-provider-image",
-		p.image(cluster), strings.Join(notHonored, "; "))
+		image, thirdPartyOf(image).name, strings.Join(notHonored, "; "))
 }
 
 // adaptForeign passes the credentials to a third-party provider as upstream expects them. They are in its environment,
@@ -77,10 +79,13 @@ func adaptForeign(pod *corev1.PodSpec, version thirdParty, secret string) {
 // addNamespaceProxy runs the namespace proxy beside a third-party provider, as a sidecar that starts first. The
 // provider finds it through KUBECONFIG. The proxy uses no rights but those of the pod's service account.
 func addNamespaceProxy(pod *corev1.PodSpec, image string) {
-	const volume, folder, program = "management-kubeconfig", "/var/run/hypershift/management", "/usr/bin/cluster-api-provider-maas"
+	const volume, folder = "management-kubeconfig", "/var/run/hypershift/management"
+	const program = "/usr/bin/cluster-api-provider-maas"
 	container := &pod.Containers[0]
-	container.Env = append(container.Env, corev1.EnvVar{Name: "KUBECONFIG", Value: folder + "/" + namespaceproxy.KubeconfigFile})
-	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: folder, ReadOnly: true})
+	container.Env = append(container.Env,
+		corev1.EnvVar{Name: "KUBECONFIG", Value: folder + "/" + namespaceproxy.KubeconfigFile})
+	container.VolumeMounts = append(container.VolumeMounts,
+		corev1.VolumeMount{Name: volume, MountPath: folder, ReadOnly: true})
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
 	pod.InitContainers = append(pod.InitContainers, corev1.Container{
@@ -89,8 +94,10 @@ func addNamespaceProxy(pod *corev1.PodSpec, image string) {
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		Env: []corev1.EnvVar{{Name: "MY_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}},
-		StartupProbe: &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 60, TimeoutSeconds: 10, ProbeHandler: corev1.ProbeHandler{
-			Exec: &corev1.ExecAction{Command: []string{program, "namespace-proxy", "--ready", "--folder=" + folder}}}},
+		StartupProbe: &corev1.Probe{
+			PeriodSeconds: 2, FailureThreshold: 60, TimeoutSeconds: 10,
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+				Command: []string{program, "namespace-proxy", "--ready", "--folder=" + folder}}}},
 		VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: folder}},
 	})
 }

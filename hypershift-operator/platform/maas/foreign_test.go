@@ -67,5 +67,7 @@ func TestNotHonored(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(New(Options{}).NotHonored(testCluster())).To(BeEmpty())
 	g.Expect(New(Options{ProviderImage: "upstream:1"}).NotHonored(testCluster())).To(And(
-		HavePrefix("The machines are made by upstream:1"), ContainSubstring("an administrator's key is needed"), ContainSubstring("; the certificate of MAAS: "), HaveSuffix("or the operator's --maas-capi-provider-image")))
+		HavePrefix("The machines are made by upstream:1"), ContainSubstring("by its tag: unknown"),
+		ContainSubstring("an administrator's key is needed"), ContainSubstring("; the certificate of MAAS: "),
+		HaveSuffix("or the operator's --maas-capi-provider-image")))
 }

@@ -25,7 +25,7 @@ var thirdParties = []thirdParty{
 	{name: "v0.9", tag: regexp.MustCompile(`^v?0\.9\.\d+$`), probes: true, zones: true},
 	{name: "v0.8", tag: regexp.MustCompile(`^v?0\.8\.\d+$`), probes: true},
 	{name: "v0.6.1-spectro-4.7.0", tag: regexp.MustCompile(`^v?(0\.6\.1-spectro-4\.7\.\d+|4\.7\.\d+-spectro)$`)},
-	{name: "another"},
+	{name: "unknown"},
 }
 
 // thirdPartyOf returns the version of an image, by its tag.

@@ -77,7 +77,8 @@ func coreDNS(parts string, base []containerimage.File) containerimage.Image {
 
 // flannel returns the image of Flannel, which calls the packet filter tools.
 func flannel(parts string, base []containerimage.File) containerimage.Image {
-	return published("flannel", "flannel-io/flannel:"+FlannelVersion, "", file("/opt/bin/flanneld", parts, "flanneld"), base)
+	return published("flannel", "flannel-io/flannel:"+FlannelVersion, "",
+		file("/opt/bin/flanneld", parts, "flanneld"), base)
 }
 
 // kube returns the images of a release of Kubernetes and of etcd. Their programs are one file, which selects the
